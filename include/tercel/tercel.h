@@ -1,0 +1,329 @@
+/* tercel: TEnsor Runtime and Compiler, in C.  The one public header; it is also the manual.
+ *
+ *     tercel_error err = {0};
+ *     tercel_model *model = NULL;  tercel_engine *engine = NULL;  tercel_context *context = NULL;
+ *     if (tercel_model_load("net.onnx", NULL, &model, &err) || tercel_engine_build(model, NULL, &engine, &err) ||
+ *         tercel_context_create(engine, NULL, &context, &err))
+ *       return fprintf(stderr, "%s\n", err.message), 1;
+ *     int64_t dims[] = {1, 3, 224, 224};
+ *     tercel_context_set_input(context, 0, &(tercel_view){TERCEL_DTYPE_F32, 4, {1, 3, 224, 224}, pixels, sizeof pixels}, &err);
+ *     tercel_context_run(context, &err);
+ *     tercel_view scores;
+ *     tercel_context_get_output(context, 0, &scores, &err);
+ *
+ * Objects.  A *model* is what a file says (graph and weights); immutable.  An *engine* is a model optimized and planned for
+ * this machine; immutable, shared by threads.  A *context* is one run's state over an engine: one thread at a time, as many
+ * contexts as you like.  Each keeps what it stands on alive: the model may be destroyed once its engine is built.
+ *
+ * Errors.  What can fail returns a tercel_status and fills *err (may be NULL): one line that says what, where and what to
+ * do.  Nothing aborts, whatever the file or the input is.  A context is usable after a failed run.
+ *
+ * Names follow ONNX Runtime and TensorRT where they have one.
+ */
+#ifndef TERCEL_TERCEL_H
+#define TERCEL_TERCEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(TERCEL_STATIC)
+#define TERCEL_API
+#else
+#define TERCEL_API __attribute__((visibility("default")))
+#endif
+
+#define TERCEL_VERSION_MAJOR 0
+#define TERCEL_VERSION_MINOR 1
+#define TERCEL_VERSION_PATCH 0
+
+/* ---- status and error ---------------------------------------------------------------------------------------------- */
+
+typedef enum tercel_status {
+  TERCEL_OK = 0,
+  TERCEL_INVALID_ARGUMENT, /* the caller's fault: wrong index, dtype, shape, option */
+  TERCEL_INVALID_MODEL,    /* the file is malformed or contradicts itself */
+  TERCEL_UNSUPPORTED,      /* legal, but tercel doesn't do it: the message names operator, attribute, type */
+  TERCEL_OUT_OF_MEMORY,    /* an allocation failed or a limit would be exceeded: the message says how much was asked */
+  TERCEL_IO,               /* a file can't be read or written */
+  TERCEL_CANCELLED,        /* the caller asked a run to stop */
+  TERCEL_INTERNAL          /* tercel's own fault: please report it */
+} tercel_status;
+
+enum { TERCEL_ERROR_MESSAGE_MAX = 2048 };
+
+/* Filled by the call that fails, untouched by one that succeeds.  No allocation, no global: each thread has its own. */
+typedef struct tercel_error {
+  tercel_status status;
+  char message[TERCEL_ERROR_MESSAGE_MAX];
+} tercel_error;
+
+/* "invalid model", "out of memory", ...; never NULL. */
+TERCEL_API const char *tercel_status_name(tercel_status status);
+
+/* "0.1.0" */
+TERCEL_API const char *tercel_version(void);
+
+/* ---- element types and tensors ------------------------------------------------------------------------------------- */
+
+typedef enum tercel_dtype {
+  TERCEL_DTYPE_NONE = 0,
+  TERCEL_DTYPE_F64,
+  TERCEL_DTYPE_F32,
+  TERCEL_DTYPE_F16,
+  TERCEL_DTYPE_BF16,
+  TERCEL_DTYPE_F8E4M3FN,
+  TERCEL_DTYPE_F8E4M3FNUZ,
+  TERCEL_DTYPE_F8E5M2,
+  TERCEL_DTYPE_F8E5M2FNUZ,
+  TERCEL_DTYPE_F8E8M0,
+  TERCEL_DTYPE_F4E2M1, /* 4 bits: element 0 in the low half of byte 0, as ONNX packs */
+  TERCEL_DTYPE_I64,
+  TERCEL_DTYPE_I32,
+  TERCEL_DTYPE_I16,
+  TERCEL_DTYPE_I8,
+  TERCEL_DTYPE_I4,
+  TERCEL_DTYPE_I2,
+  TERCEL_DTYPE_U64,
+  TERCEL_DTYPE_U32,
+  TERCEL_DTYPE_U16,
+  TERCEL_DTYPE_U8,
+  TERCEL_DTYPE_U4,
+  TERCEL_DTYPE_U2,
+  TERCEL_DTYPE_BOOL, /* one byte, 0 or 1 */
+  TERCEL_DTYPE_C64,  /* two f32: real, imaginary */
+  TERCEL_DTYPE_C128,
+  TERCEL_DTYPE_STRING, /* elements are tercel_string */
+  TERCEL_DTYPE_COUNT
+} tercel_dtype;
+
+/* "f32", "i64", "f8e4m3fn", ...; "none" for anything else. */
+TERCEL_API const char *tercel_dtype_name(tercel_dtype dtype);
+/* Bits an element takes: 32 for f32, 4 for i4; 0 for NONE. */
+TERCEL_API int tercel_dtype_bits(tercel_dtype dtype);
+
+/* An element of a string tensor: UTF-8, not 0-terminated; borrowed like the tensor's own bytes. */
+typedef struct tercel_string {
+  const char *data;
+  size_t length;
+} tercel_string;
+
+enum { TERCEL_MAX_RANK = 8 };
+
+/* A dense row-major tensor that somebody else owns.  rank 0 is a scalar; a dimension may be 0.
+ * bytes is the size of the memory at data: at least elements * bits / 8, rounded up. */
+typedef struct tercel_view {
+  tercel_dtype dtype;
+  int rank;
+  int64_t dims[TERCEL_MAX_RANK];
+  void *data;
+  size_t bytes;
+} tercel_view;
+
+/* Text that a call made for you; free it with this.  NULL is fine. */
+TERCEL_API void tercel_text_free(char *text);
+
+/* ---- logging ------------------------------------------------------------------------------------------------------- */
+
+typedef enum tercel_log_level {
+  TERCEL_LOG_DEBUG = 0,
+  TERCEL_LOG_INFO,
+  TERCEL_LOG_WARNING,
+  TERCEL_LOG_ERROR,
+  TERCEL_LOG_OFF
+} tercel_log_level;
+
+typedef void (*tercel_log_fn)(tercel_log_level level, const char *message, void *user);
+
+/* Messages of at least this level go to fn (NULL: stderr).  Process-wide; set it before other calls.  Starts at WARNING, or
+ * at what TERCEL_LOG in the environment says (debug, info, warning, error, off).  fn may be called from any thread. */
+TERCEL_API void tercel_log_set(tercel_log_level level, tercel_log_fn fn, void *user);
+
+/* ---- model --------------------------------------------------------------------------------------------------------- */
+
+typedef struct tercel_model tercel_model;
+
+/* Option structs: zero-initialize, set size to sizeof, then what you want to change.  NULL means all defaults. */
+typedef struct tercel_model_options {
+  size_t size;
+  int no_mmap; /* 1: read files into memory instead of mapping them */
+} tercel_model_options;
+
+/* Reads a model file.  Formats: ONNX (.onnx; recognized by content).  Weights stay in the mapped file.  External data must lie in the
+ * model's folder.  TERCEL_IO, TERCEL_INVALID_MODEL, TERCEL_UNSUPPORTED (all that is unsupported at once), TERCEL_OUT_OF_MEMORY. */
+TERCEL_API tercel_status tercel_model_load(const char *path, const tercel_model_options *options, tercel_model **out,
+                                           tercel_error *err);
+/* The same from memory, which is borrowed: it must outlive the model and every engine built from it.  folder: where
+ * external data may lie, NULL for none. */
+TERCEL_API tercel_status tercel_model_load_memory(const void *data, size_t bytes, const char *folder,
+                                                  const tercel_model_options *options, tercel_model **out, tercel_error *err);
+TERCEL_API void tercel_model_destroy(tercel_model *model);
+
+/* An input or output.  Pointers live as long as the object that was asked. */
+typedef struct tercel_io {
+  const char *name;
+  const char *kind; /* "tensor", "sequence", "optional" */
+  tercel_dtype dtype;
+  int rank;                              /* -1: not known before a run */
+  int64_t dims[TERCEL_MAX_RANK];         /* -1: free, or not known before a run */
+  const char *symbols[TERCEL_MAX_RANK];  /* the name of a free dim ("batch", "2*height"), or NULL */
+} tercel_io;
+
+TERCEL_API size_t tercel_model_num_inputs(const tercel_model *model);
+TERCEL_API size_t tercel_model_num_outputs(const tercel_model *model);
+TERCEL_API tercel_status tercel_model_get_input(const tercel_model *model, size_t index, tercel_io *out, tercel_error *err);
+TERCEL_API tercel_status tercel_model_get_output(const tercel_model *model, size_t index, tercel_io *out, tercel_error *err);
+
+/* What the file says of itself: key number i and its value, both 0-terminated; 0 when there is no such key. */
+TERCEL_API int tercel_model_get_metadata(const tercel_model *model, size_t index, const char **key, const char **value);
+
+typedef struct tercel_model_info {
+  size_t size;         /* set to sizeof by the caller */
+  const char *format;  /* "onnx" */
+  const char *producer;
+  size_t num_nodes;    /* of tercel's graph, subgraphs included */
+  size_t num_constants;
+  uint64_t num_parameters; /* elements of all constants */
+  uint64_t constant_bytes;
+} tercel_model_info;
+
+TERCEL_API tercel_status tercel_model_get_info(const tercel_model *model, tercel_model_info *info, tercel_error *err);
+
+typedef enum tercel_print {
+  TERCEL_PRINT_TEXT, /* tercel's text form of the graph, which can be read back */
+  TERCEL_PRINT_DOT,  /* for Graphviz */
+  TERCEL_PRINT_OPERATORS, /* one line an operator: name, count */
+  TERCEL_PRINT_PLAN,      /* engines: steps with tactic, shapes, memory */
+  TERCEL_PRINT_DECISIONS  /* engines: what each pass did and what it refused, with the reason */
+} tercel_print;
+
+TERCEL_API tercel_status tercel_model_print(const tercel_model *model, tercel_print what, char **text_out, tercel_error *err);
+
+/* ---- engine -------------------------------------------------------------------------------------------------------- */
+
+typedef struct tercel_engine tercel_engine;
+
+/* Fixes a free dim of the model ("batch", 1) before optimizing: the engine is then made for that size. */
+typedef struct tercel_dim_value {
+  const char *name;
+  int64_t value;
+} tercel_dim_value;
+
+typedef struct tercel_engine_options {
+  size_t size;
+  int num_threads;            /* 0: as many as the process may use (affinity and CPU quota) */
+  int no_optimize;            /* 1: run the graph as imported */
+  const char *disable_passes; /* "fold,fuse-conv": passes to leave out, by name */
+  const tercel_dim_value *dims;
+  size_t num_dims;
+  uint64_t max_memory; /* bytes that activations may take in one context; 0: no limit */
+  int check;           /* 1: verify the graph between passes (slower build; for tests) */
+} tercel_engine_options;
+
+/* Optimizes the model and plans it for this machine.  The model may be destroyed afterwards. */
+TERCEL_API tercel_status tercel_engine_build(const tercel_model *model, const tercel_engine_options *options,
+                                             tercel_engine **out, tercel_error *err);
+TERCEL_API void tercel_engine_destroy(tercel_engine *engine);
+
+TERCEL_API size_t tercel_engine_num_inputs(const tercel_engine *engine);
+TERCEL_API size_t tercel_engine_num_outputs(const tercel_engine *engine);
+TERCEL_API tercel_status tercel_engine_get_input(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err);
+TERCEL_API tercel_status tercel_engine_get_output(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err);
+TERCEL_API tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what, char **text_out, tercel_error *err);
+TERCEL_API int tercel_engine_num_threads(const tercel_engine *engine);
+
+/* Names of the optimizer's passes, in order: index 0, 1, ... until NULL; *what (may be NULL) gets a line of explanation. */
+TERCEL_API const char *tercel_pass_name(size_t index, const char **what);
+
+/* ---- context ------------------------------------------------------------------------------------------------------- */
+
+typedef struct tercel_context tercel_context;
+
+typedef struct tercel_context_options {
+  size_t size;
+  int profile; /* 1: time every step (see tercel_context_get_profile) */
+} tercel_context_options;
+
+TERCEL_API tercel_status tercel_context_create(tercel_engine *engine, const tercel_context_options *options,
+                                               tercel_context **out, tercel_error *err);
+TERCEL_API void tercel_context_destroy(tercel_context *context);
+
+/* Gives input number index.  view->data is borrowed until the run ends, and is not written.  Its shape may differ from run to
+ * run where the model's dims are free.  INVALID_ARGUMENT names the input, what came and what is wanted. */
+TERCEL_API tercel_status tercel_context_set_input(tercel_context *context, size_t index, const tercel_view *view,
+                                                  tercel_error *err);
+
+/* Optional: memory of yours for output number index (NULL: the context's own again).  view->dtype must be the output's; data and
+ * bytes say where and how much room; dims are ignored.  A run whose output does not fit fails with INVALID_ARGUMENT. */
+TERCEL_API tercel_status tercel_context_bind_output(tercel_context *context, size_t index, const tercel_view *view,
+                                                    tercel_error *err);
+
+/* Runs once.  Every input must have been set; they stay set.  Allocates nothing once a shape was seen before. */
+TERCEL_API tercel_status tercel_context_run(tercel_context *context, tercel_error *err);
+
+/* The result of the last run: valid until the next run of this context (or in your memory, where bound). */
+TERCEL_API tercel_status tercel_context_get_output(const tercel_context *context, size_t index, tercel_view *out,
+                                                   tercel_error *err);
+
+/* May be called from another thread: the run in progress ends soon with TERCEL_CANCELLED. */
+TERCEL_API void tercel_context_cancel(tercel_context *context);
+
+/* Outputs that are not plain tensors (a model's output with kind "sequence" or "optional").  kind: as in tercel_io; length: number
+ * of elements (0 or 1 for an optional).  Elements of an output: tercel_context_get_output_element. */
+TERCEL_API tercel_status tercel_context_get_output_length(const tercel_context *context, size_t index, size_t *length,
+                                                          tercel_error *err);
+TERCEL_API tercel_status tercel_context_get_output_element(const tercel_context *context, size_t index, size_t element,
+                                                           tercel_view *out, tercel_error *err);
+/* The same for inputs: all elements of a sequence at once (none, or one, for an optional). */
+TERCEL_API tercel_status tercel_context_set_input_elements(tercel_context *context, size_t index, const tercel_view *views,
+                                                           size_t length, tercel_error *err);
+
+/* One step of the engine, as measured since the context was created or its profile was reset. */
+typedef struct tercel_profile_row {
+  const char *name;    /* of the step: the node's name in the user's file */
+  const char *op;      /* operator */
+  const char *tactic;  /* the kernel that ran */
+  const char *sources; /* all nodes of the user's file that it stands for, separated by " + " */
+  const char *shape;   /* output shape of the last run, "1x64x112x112" */
+  uint64_t num_runs;
+  double total_us;
+  double flops; /* of one run; 0 where that says nothing */
+  double bytes; /* read and written by one run, at least */
+} tercel_profile_row;
+
+/* Rows in the order of the steps: 0 after the last. */
+TERCEL_API int tercel_context_get_profile(const tercel_context *context, size_t index, tercel_profile_row *out);
+TERCEL_API void tercel_context_reset_profile(tercel_context *context);
+
+typedef struct tercel_memory_info {
+  size_t size;
+  uint64_t activation_bytes; /* the arena and the dynamic buffers of this context, now */
+  uint64_t peak_live_bytes;  /* the largest set of values alive at one step in the last run: no plan can need less */
+  uint64_t packed_bytes;     /* weights packed by the engine */
+  uint64_t mapped_bytes;     /* weights used in place from the file */
+} tercel_memory_info;
+
+TERCEL_API tercel_status tercel_context_get_memory(const tercel_context *context, tercel_memory_info *info, tercel_error *err);
+
+/* ---- machine ------------------------------------------------------------------------------------------------------- */
+
+typedef struct tercel_machine_info {
+  size_t size;
+  const char *cpu;   /* "AMD EPYC ..." */
+  const char *level; /* instruction set in force: "baseline", "avx2", "avx512", ... (TERCEL_CPU lowers it) */
+  const char *levels; /* all the machine has, separated by spaces */
+  int num_cpus;      /* that this process may use */
+} tercel_machine_info;
+
+TERCEL_API tercel_status tercel_machine_get_info(tercel_machine_info *info, tercel_error *err);
+
+/* Measures this machine with num_threads threads for about a quarter of a second: f32 multiply-adds and bytes copied from memory. */
+TERCEL_API tercel_status tercel_machine_measure(int num_threads, double *gflops, double *gbytes_per_second, tercel_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
