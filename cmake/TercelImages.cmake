@@ -1,0 +1,10 @@
+# The libraries behind src/io's pictures, as one interface library: TercelImages.
+
+pkg_check_modules(TERCEL_TURBOJPEG IMPORTED_TARGET libturbojpeg)
+pkg_check_modules(TERCEL_PNG IMPORTED_TARGET libpng)
+if(NOT TERCEL_TURBOJPEG_FOUND OR NOT TERCEL_PNG_FOUND)
+  message(FATAL_ERROR "libturbojpeg or libpng is missing (Debian: pkg-config libturbojpeg0-dev libpng-dev). "
+                      "`tools/setup` installs them; -DTERCEL_IMAGES=OFF builds without pictures.")
+endif()
+add_library(TercelImages INTERFACE)
+target_link_libraries(TercelImages INTERFACE PkgConfig::TERCEL_TURBOJPEG PkgConfig::TERCEL_PNG)
