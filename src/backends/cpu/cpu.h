@@ -1,0 +1,28 @@
+/* The CPU backend: kernels by family, each written once over vec.h and compiled per instruction-set level.
+ *
+ *   kernels/NAME.c   compiled once per level; exports one function table a family, named with the level's suffix
+ *   NAME.c           compiled once: the family's tactics (supports, prepare, bind, run) over those tables
+ *
+ * A family's table type stands in kernels/NAME.h:  `typedef struct tercel_softmax_kernels { void (*f32)(...); } ...;`
+ * `extern const tercel_softmax_kernels tercel_softmax_kernels_baseline, ..._avx2, ..._avx512;`  TERCEL_CPU_PICK chooses by the level in force.
+ * Files in kernels/ use static helpers only, so that no copy compiled for a stronger level is linked into a weaker one. */
+#ifndef TERCEL_BACKENDS_CPU_CPU_H
+#define TERCEL_BACKENDS_CPU_CPU_H
+
+#include "backends/backend.h"
+
+#if defined(__x86_64__)
+#define TERCEL_CPU_PICK(table)                                                                                         \
+  (tercel_cpu_current() >= TERCEL_CPU_AVX512 ? &table##_avx512                                                         \
+   : tercel_cpu_current() >= TERCEL_CPU_AVX2 ? &table##_avx2                                                           \
+                                             : &table##_baseline)
+#else
+#define TERCEL_CPU_PICK(table) (&table##_baseline)
+#endif
+
+/* Every kernel of the backend, in order of preference within an operator: one line a kernel in kernels.inc. */
+#define TERCEL_KERNEL(name) extern const tercel_kernel tercel_kernel_##name;
+#include "backends/cpu/kernels.inc"
+#undef TERCEL_KERNEL
+
+#endif

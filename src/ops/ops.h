@@ -1,0 +1,61 @@
+/* ops: the operator set.  Knows ir and base.  One file a family: schema, shape inference, plain reference kernel, cost. */
+#ifndef TERCEL_OPS_OPS_H
+#define TERCEL_OPS_OPS_H
+
+#include "ir/ir.h"
+
+typedef enum tercel_op_id {
+#define TERCEL_OP(id, name) TERCEL_OP_##id,
+#include "ops/ops.inc"
+#undef TERCEL_OP
+  TERCEL_OP_COUNT
+} tercel_op_id;
+
+#define TERCEL_OP(id, name) extern const tercel_op tercel_op_##name;
+#include "ops/ops.inc"
+#undef TERCEL_OP
+
+/* All operators, NULL-terminated, indexed by tercel_op_id. */
+const tercel_op *const *tercel_ops(void);
+
+/* Infers one node: types and contents of its outputs go into their values.  Knowledge that a value already has (declared in a file) is merged: what
+ * contradicts is INVALID_MODEL and names both. */
+tercel_status tercel_infer_node(tercel_node *node, tercel_error *err);
+/* All nodes in order, subgraphs of control operators included. */
+tercel_status tercel_infer_graph(tercel_graph *graph, tercel_error *err);
+
+/* The fact of a value as the graph knows it. */
+tercel_fact tercel_value_fact(const tercel_value *value);
+
+/* Runs a node's reference kernel on constants or given tensors; outputs get storage of their own (one reference each, the
+ * caller's).  Absent outputs: NULL in storages_out.  For folding and tests. */
+tercel_status tercel_eval_node(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
+                               tercel_storage **storages_out, tercel_error *err);
+
+/* Helpers that op files share. */
+
+/* axis in [-rank, rank) made positive; INVALID_MODEL names the node otherwise. */
+tercel_status tercel_axis(const tercel_node *node, int64_t axis, int rank, int *out, tercel_error *err);
+/* The axes a node names (attribute "axes", else the contents of input `input`), normalized into a bit mask; false in *known when they come
+ * from an input whose contents aren't known yet; *given false when there are none at all. */
+tercel_status tercel_infer_axes(tercel_infer *infer, size_t input, int rank, uint32_t *mask, bool *given, bool *known,
+                                tercel_error *err);
+/* numpy broadcasting of two shapes. */
+tercel_status tercel_infer_broadcast(tercel_infer *infer, const tercel_shape *a, const tercel_shape *b, tercel_shape *out,
+                                     tercel_error *err);
+/* A runtime list of integers (starts, sizes, axes, ...) from a tensor of i32 or i64, any rank <= 1: at most `capacity`. */
+tercel_status tercel_eval_ints(const tercel_tensor *tensor, const char *what, int64_t *out, size_t capacity, size_t *count,
+                               tercel_error *err);
+
+/* Window geometry of one spatial dim of conv and pool: pads resolved from auto_pad, output size. */
+typedef struct tercel_window {
+  int64_t kernel, stride, dilation, pad_begin, pad_end, input, output;
+} tercel_window;
+enum { TERCEL_MAX_SPATIAL = TERCEL_MAX_RANK - 2 };
+/* Windows of a conv or pool node for numbers: in_dims and kernel_dims have `spatial` entries.  (Transposed: tercel_conv_transpose_windows.) */
+tercel_status tercel_windows(const tercel_node *node, int spatial, const int64_t *in_dims, const int64_t *kernel_dims,
+                             tercel_window *out, tercel_error *err);
+tercel_status tercel_conv_transpose_windows(const tercel_node *node, int spatial, const int64_t *in_dims,
+                                            const int64_t *kernel_dims, tercel_window *out, tercel_error *err);
+
+#endif
