@@ -2,7 +2,8 @@
  * the last one deletes this file. */
 #include "ops/ops.h"
 
-#define PENDING(id, text) const tercel_op tercel_op_##text = {.name = #text, .id = TERCEL_OP_##id, .max_inputs = -1, .max_outputs = 64};
+#define PENDING(upper, lower) \
+  const tercel_op tercel_op_##lower = {.name = #lower, .id = TERCEL_OP_##upper, .max_inputs = -1, .max_outputs = 64};
 PENDING(POINTWISE,         pointwise)
 PENDING(REDUCE,            reduce)
 PENDING(ARG_REDUCE,        arg_reduce)
