@@ -60,6 +60,15 @@ void tercel_test_assert_ok(tercel_status status, const tercel_error *err, const 
 void tercel_test_assert_fails(tercel_status status, tercel_status want, const tercel_error *err, const char *part,
                               const char *file, int line);
 
+/* ---- skips and files ---- */
+
+/* Ends the running test as skipped; tools/run-tests reports the reason. */
+void tercel_test_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* The path of a network or picture of tests/models/models.tsv (its column `file`) in the cache that tools/fetch fills.  Skips the
+ * running test when it isn't there, which counts as a failure under CI.  Valid until the next call. */
+const char *tercel_test_model(const char *file);
+
 /* ---- allocation failure ---- */
 
 /* What is tried: does the whole thing and frees what it made, whether it worked or not. */
