@@ -29,6 +29,8 @@ static inline bool tercel_dim_is_known(tercel_dim d) { return d >= 0; }
 tercel_dim tercel_dim_symbol(tercel_dims *dims, const char *name);
 /* A dim nobody knows before the run (the count NonZero finds): new each time, equal to itself only. */
 tercel_dim tercel_dim_unknown(tercel_dims *dims);
+/* Is it just such a dim, and not a number, symbol or expression? */
+bool tercel_dim_is_unknown(const tercel_dims *dims, tercel_dim dim);
 
 /* Arithmetic.  Values inside expressions may be negative (shape contents: -1, starts, ends); a plain negative number is kept as a
  * constant expression.  tercel_dim_constant makes one from any number, tercel_dim_get_number reads it back. */

@@ -1,0 +1,102 @@
+/* Drives inference: facts of a node's inputs in, types and contents of its outputs out.
+ *
+ * What a value is already known to be (declared in a file, inferred before a pass) is merged with what is inferred: the
+ * inferred number wins over an expression, an inferred expression over none; two different numbers are an error. */
+#include "ops/ops.h"
+
+tercel_fact tercel_value_fact(const tercel_value *value) {
+  return (tercel_fact){
+      .type = value->type, .contents = value->contents, .num_contents = value->num_contents, .tensor = value->constant};
+}
+
+static tercel_status clash(const tercel_node *node, const tercel_value *value, const tercel_type *inferred,
+                           tercel_error *err) {
+  tercel_text text = {0};
+  tercel_type_print(value->graph->dims, &value->type, &text);
+  tercel_text_add(&text, ", but its inputs give ");
+  tercel_type_print(value->graph->dims, inferred, &text);
+  const tercel_status status = tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': output '%s' is declared %s",
+                                           node->op->name, node->name, value->name, text.data ? text.data : "?");
+  tercel_text_deinit(&text);
+  return status;
+}
+
+/* Merges the inferred type into the value's. */
+static tercel_status merge_type(const tercel_node *node, tercel_value *value, const tercel_type *inferred,
+                                tercel_error *err) {
+  tercel_type *type = &value->type;
+  if (type->dtype != TERCEL_DTYPE_NONE && inferred->dtype != TERCEL_DTYPE_NONE &&
+      (type->dtype != inferred->dtype || type->kind != inferred->kind))
+    return clash(node, value, inferred, err);
+  if (inferred->dtype != TERCEL_DTYPE_NONE) {
+    type->kind = inferred->kind;
+    type->optional_sequence = inferred->optional_sequence;
+    type->dtype = inferred->dtype;
+  }
+  if (inferred->shape.rank < 0) return TERCEL_OK;
+  if (type->shape.rank < 0) {
+    type->shape = inferred->shape;
+    return TERCEL_OK;
+  }
+  if (type->shape.rank != inferred->shape.rank) return clash(node, value, inferred, err);
+  for (int i = 0; i < type->shape.rank; ++i) {
+    const tercel_dim old = type->shape.dims[i], new = inferred->shape.dims[i];
+    if (tercel_dim_is_known(old) && tercel_dim_is_known(new) && old != new) return clash(node, value, inferred, err);
+  }
+  for (int i = 0; i < type->shape.rank; ++i) {
+    const tercel_dim new = inferred->shape.dims[i];
+    /* An unknown dim says nothing; a declared number or name says more. */
+    if (!tercel_dim_is_unknown(value->graph->dims, new)) type->shape.dims[i] = new;
+  }
+  return TERCEL_OK;
+}
+
+tercel_status tercel_infer_node(tercel_node *node, tercel_error *err) {
+  tercel_graph *graph = node->graph;
+  if (node->op->infer == NULL)
+    return tercel_fail(err, TERCEL_INTERNAL, "%s '%s': the operator has no inference", node->op->name, node->name);
+  tercel_arena scratch = {0};
+  tercel_status status = TERCEL_OK;
+  const size_t num_in = node->num_inputs, num_out = node->num_outputs;
+  tercel_fact *facts = tercel_arena_alloc_array(&scratch, num_in + num_out, sizeof *facts);
+  const tercel_fact **in = tercel_arena_alloc_array(&scratch, num_in, sizeof *in);
+  if (facts == NULL || in == NULL) {
+    status = tercel_fail_memory(err, (num_in + num_out) * sizeof *facts, "inference");
+    goto done;
+  }
+  for (size_t i = 0; i < num_in; ++i) {
+    if (node->inputs[i] == NULL) continue;
+    facts[i] = tercel_value_fact(node->inputs[i]);
+    in[i] = &facts[i];
+  }
+  tercel_fact *out = facts + num_in;
+  for (size_t i = 0; i < num_out; ++i) out[i].type.shape.rank = -1;
+  tercel_infer infer = {.node = node,
+                        .num_inputs = num_in,
+                        .num_outputs = num_out,
+                        .in = in,
+                        .out = out,
+                        .dims = graph->dims,
+                        .arena = graph->arena};
+  TERCEL_CHECK(node->op->infer(&infer, err));
+  status = tercel_dims_check(graph->dims, err);
+  if (status != TERCEL_OK) {
+    status = tercel_fail_at(err, status, "%s '%s'", node->op->name, node->name);
+    goto done;
+  }
+  for (size_t i = 0; i < num_out; ++i) {
+    tercel_value *value = node->outputs[i];
+    if (value == NULL) continue;
+    TERCEL_CHECK(merge_type(node, value, &out[i].type, err));
+    value->contents = out[i].contents;
+    value->num_contents = out[i].num_contents;
+  }
+done:
+  tercel_arena_deinit(&scratch);
+  return status;
+}
+
+tercel_status tercel_infer_graph(tercel_graph *graph, tercel_error *err) {
+  for (tercel_node *node = graph->first; node != NULL; node = node->next) TERCEL_TRY(tercel_infer_node(node, err));
+  return TERCEL_OK;
+}
