@@ -49,7 +49,8 @@ function(tercel_kernels link)
     string(TOUPPER ${level} upper)
     add_library(${target} OBJECT ${sources})
     target_link_libraries(${target} PRIVATE TercelOwn)
-    target_compile_options(${target} PRIVATE -Wdouble-promotion ${TERCEL_LEVEL_${level}}
+    # -Wno-psabi: vec.h is inlined whole, so no vector is passed by an ABI that depends on the level.
+    target_compile_options(${target} PRIVATE -Wdouble-promotion -Wno-psabi ${TERCEL_LEVEL_${level}}
                                              $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
     target_compile_definitions(${target} PRIVATE TERCEL_LEVEL=${level} TERCEL_LEVEL_${upper}=1)
     if(link STREQUAL PUBLIC)
