@@ -57,5 +57,40 @@ tercel_status tercel_windows(const tercel_node *node, int spatial, const int64_t
                              tercel_window *out, tercel_error *err);
 tercel_status tercel_conv_transpose_windows(const tercel_node *node, int spatial, const int64_t *in_dims,
                                             const int64_t *kernel_dims, tercel_window *out, tercel_error *err);
+/* The output dims of both, where dims may be symbolic. */
+tercel_status tercel_infer_windows(tercel_infer *infer, int spatial, const tercel_dim *in_dims,
+                                   const tercel_dim *kernel_dims, tercel_dim *out_dims, tercel_error *err);
+tercel_status tercel_infer_conv_transpose_windows(tercel_infer *infer, int spatial, const tercel_dim *in_dims,
+                                                  const tercel_dim *kernel_dims, tercel_dim *out_dims, tercel_error *err);
+
+/* A matmul of known shapes: for each of the `batch` index tuples, y[m][n] = sum over k of a(m, k) b(k, n).  Strides in elements; a batch
+ * stride is 0 where that operand is broadcast.  y is dense: [batch..., m, n] (without m, n where a, b have rank 1). */
+typedef struct tercel_matmul_geometry {
+  int64_t m, n, k, batch;
+  int batch_rank;
+  int64_t batch_dims[TERCEL_MAX_RANK], a_batch[TERCEL_MAX_RANK], b_batch[TERCEL_MAX_RANK];
+  int64_t a_row, a_col; /* strides of a(m, k) */
+  int64_t b_row, b_col; /* strides of b(k, n) */
+} tercel_matmul_geometry;
+/* The shapes must have passed inference. */
+void tercel_matmul_get_geometry(const tercel_node *node, const tercel_tensor *a, const tercel_tensor *b,
+                                tercel_matmul_geometry *out);
+/* Where the operands of matrix `index` (0 .. batch - 1) begin, in elements. */
+void tercel_matmul_offsets(const tercel_matmul_geometry *geometry, int64_t index, int64_t *a_out, int64_t *b_out);
+
+/* A conv or conv_transpose of known shapes. */
+typedef struct tercel_conv_geometry {
+  int64_t batch, group;
+  int64_t in_channels, out_channels;     /* of all groups */
+  int64_t in_size, out_size, kernel_size; /* products of the spatial dims */
+  int spatial;
+  tercel_window windows[TERCEL_MAX_SPATIAL];
+} tercel_conv_geometry;
+tercel_status tercel_conv_get_geometry(const tercel_node *node, const tercel_tensor *x, const tercel_tensor *w,
+                                       tercel_conv_geometry *out, tercel_error *err);
+
+/* The attribute "epilogue" and its extras, which begin at input `first_extra`: *type comes as the operator's own result and leaves with the
+ * dtype that the program gives.  Extras must broadcast to the shape; without an epilogue there may be none. */
+tercel_status tercel_infer_epilogue(tercel_infer *infer, size_t first_extra, tercel_type *type, tercel_error *err);
 
 #endif
