@@ -45,9 +45,7 @@ VEC_INLINE nf nf_ceil(nf a) { return (nf)_mm512_roundscale_ps((__m512)a, _MM_FRO
 VEC_INLINE nf nf_trunc(nf a) { return (nf)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
 VEC_INLINE ni nf_to_i(nf a) { return (ni)_mm512_cvtps_epi32((__m512)a); }
 VEC_INLINE nf nf_from_f16(const uint16_t *p) { return (nf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
-VEC_INLINE void nf_to_f16(uint16_t *p, nf a) {
-  _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph((__m512)a, NEAREST));
-}
+VEC_INLINE void nf_to_f16(uint16_t *p, nf a) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph((__m512)a, NEAREST)); }
 
 #elif defined(__AVX2__)
 
