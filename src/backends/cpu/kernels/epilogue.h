@@ -43,7 +43,7 @@ struct tercel_epilogue {
   float low, high; /* CLAMP, ADD_CLAMP */
   int num_extras;
   const tercel_code *code; /* always there, but for NONE */
-  void (*run)(const struct tercel_code *code, const struct tercel_code_operand *operands, void *out, int64_t n);
+  void (*run)(const tercel_code *code, const tercel_code_operand *operands, void *out, int64_t n);
   tercel_epilogue_apply apply;
   tercel_arena arena; /* owns the code */
 };

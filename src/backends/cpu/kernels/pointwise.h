@@ -7,6 +7,9 @@
 
 #include "ir/program.h"
 
+typedef struct tercel_code tercel_code;
+typedef struct tercel_code_operand tercel_code_operand;
+
 /* How elements lie in a register. */
 typedef enum tercel_lane {
   TERCEL_LANE_F32,
@@ -41,7 +44,7 @@ typedef struct tercel_pointwise_kernels {
   tercel_lanes_fn f16_load, f16_store, f16_round; /* f16 -> f32; f32 -> f16; f32 -> the f32 nearest that is an f16 */
   tercel_lanes_fn bf16_load, bf16_store, bf16_round;
   /* Runs a compiled program, see tercel_code. */
-  void (*run)(const struct tercel_code *code, const struct tercel_code_operand *operands, void *out, int64_t n);
+  void (*run)(const tercel_code *code, const tercel_code_operand *operands, void *out, int64_t n);
 } tercel_pointwise_kernels;
 
 /* Loops over the other types: the same at every level but for what the compiler makes of them. */
@@ -74,7 +77,7 @@ typedef struct tercel_code_step {
 
 /* A program made ready to run at one level: instructions became loops, registers became slots of scratch memory that are
  * reused once their value is dead. */
-typedef struct tercel_code {
+struct tercel_code {
   int num_inputs, num_slots, num_steps;
   uint8_t input_bytes[TERCEL_PROGRAM_MAX_INPUTS]; /* of an element */
   uint8_t output_bytes;
@@ -82,12 +85,12 @@ typedef struct tercel_code {
   double cost;  /* rough nanoseconds an element */
   const tercel_immediate *constants;
   const tercel_code_step *steps;
-} tercel_code;
+};
 
-typedef struct tercel_code_operand {
+struct tercel_code_operand {
   const void *data;
   int64_t step; /* 0 or 1 */
-} tercel_code_operand;
+};
 
 /* Bytes of scratch that `run` keeps on its stack. */
 enum { TERCEL_CODE_SCRATCH_BYTES = 16384 };
