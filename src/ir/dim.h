@@ -14,7 +14,7 @@ typedef struct tercel_dims {
   tercel_arena *arena; /* where expressions live */
   struct tercel_dim_expr *exprs;
   uint32_t count, capacity;
-  tercel_map index;  /* expression -> id */
+  tercel_map index;   /* expression -> id */
   bool out_of_memory; /* sticky: results are then meaningless, the caller checks once (tercel_dims_check) */
   bool overflow;      /* sticky: a number left the range of i64 or became negative where a size was wanted */
 } tercel_dims;
@@ -67,7 +67,7 @@ typedef struct tercel_shape {
 
 bool tercel_shape_is_known(const tercel_shape *shape); /* rank and all dims are numbers */
 bool tercel_shape_equal(const tercel_shape *a, const tercel_shape *b);
-tercel_dim tercel_shape_num_elements(tercel_dims *dims, const tercel_shape *shape); /* rank must be known */
+tercel_dim tercel_shape_num_elements(tercel_dims *dims, const tercel_shape *shape);            /* rank must be known */
 void tercel_shape_print(const tercel_dims *dims, const tercel_shape *shape, tercel_text *out); /* "[batch, 3]", "[*]" */
 
 #endif
