@@ -54,7 +54,7 @@ bench: ## compare with other runtimes: bench/compare --help
 	@tools/setup bench
 	$(call build,release,all tercel_python)
 	@tools/fetch
-	@build/venv-bench/bin/python bench/compare
+	@bench/compare
 
 install: release ## into PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $(PREFIX)
