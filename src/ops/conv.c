@@ -1,0 +1,237 @@
+/* conv and conv_transpose: grouped, any number of spatial dims, with bias and epilogue. */
+#include <string.h>
+
+#include "ops/epilogue.h"
+
+enum { X, W, BIAS, FIRST_EXTRA };
+
+static bool is_transposed(const tercel_node *node) { return node->op->id == TERCEL_OP_CONV_TRANSPOSE; }
+
+static tercel_status check_dtypes(const tercel_infer *infer, tercel_error *err) {
+  const tercel_node *node = infer->node;
+  const tercel_dtype want = infer->in[X]->type.dtype;
+  for (size_t i = X; i <= BIAS && i < infer->num_inputs; ++i) {
+    if (infer->in[i] == NULL || infer->in[i]->type.dtype == TERCEL_DTYPE_NONE) continue;
+    const tercel_dtype dtype = infer->in[i]->type.dtype;
+    if (dtype != TERCEL_DTYPE_F64 && dtype != TERCEL_DTYPE_F32 && dtype != TERCEL_DTYPE_F16 &&
+        dtype != TERCEL_DTYPE_BF16)
+      return tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': input %zu is %s, want f64 f32 f16 bf16", node->op->name,
+                         node->name, i, tercel_dtype_name(dtype));
+    if (want != TERCEL_DTYPE_NONE && dtype != want)
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': input %zu is %s, input 0 is %s", node->op->name,
+                         node->name, i, tercel_dtype_name(dtype), tercel_dtype_name(want));
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status fail_channels(const tercel_node *node, const char *what, tercel_dim found, tercel_dim want,
+                                   tercel_error *err) {
+  return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': %s is %lld, want %lld", node->op->name, node->name, what,
+                     (long long)found, (long long)want);
+}
+
+/* Whether the channels of x, w and bias agree with each other and with group; *out_channels for the result. */
+static tercel_status infer_channels(tercel_infer *infer, tercel_dim *out_channels, tercel_error *err) {
+  const tercel_node *node = infer->node;
+  const tercel_dim *x = infer->in[X]->type.shape.dims, *w = infer->in[W]->type.shape.dims;
+  const int64_t group = tercel_node_int(node, "group");
+  const tercel_dim in_channels = is_transposed(node) ? w[0] : tercel_dim_mul(infer->dims, w[1], group);
+  *out_channels = is_transposed(node) ? tercel_dim_mul(infer->dims, w[1], group) : w[0];
+  if (tercel_dim_is_known(x[1]) && tercel_dim_is_known(in_channels) && x[1] != in_channels)
+    return fail_channels(node, "the input's number of channels", x[1], in_channels, err);
+  if (tercel_dim_is_known(w[0]) && w[0] % group != 0)
+    return fail_channels(node, "the rest of weight dim 0 divided by group", w[0] % group, 0, err);
+  const tercel_fact *bias = infer->num_inputs > BIAS ? infer->in[BIAS] : NULL;
+  if (bias == NULL || bias->type.shape.rank < 0) return TERCEL_OK;
+  if (bias->type.shape.rank != 1) return fail_channels(node, "the bias's rank", bias->type.shape.rank, 1, err);
+  const tercel_dim length = bias->type.shape.dims[0];
+  if (tercel_dim_is_known(length) && tercel_dim_is_known(*out_channels) && length != *out_channels)
+    return fail_channels(node, "the bias's length", length, *out_channels, err);
+  return TERCEL_OK;
+}
+
+static tercel_status infer_shape(tercel_infer *infer, tercel_shape *out, tercel_error *err) {
+  const tercel_node *node = infer->node;
+  const tercel_shape *x = &infer->in[X]->type.shape, *w = &infer->in[W]->type.shape;
+  if (x->rank >= 0 && x->rank < 3) return fail_channels(node, "the input's rank", x->rank, 3, err);
+  if (w->rank >= 0 && w->rank < 3) return fail_channels(node, "the weight's rank", w->rank, 3, err);
+  if (x->rank < 0 || w->rank < 0) return TERCEL_OK;
+  if (x->rank != w->rank) return fail_channels(node, "the weight's rank", w->rank, x->rank, err);
+  out->rank = x->rank;
+  out->dims[0] = x->dims[0];
+  TERCEL_TRY(infer_channels(infer, &out->dims[1], err));
+  return (is_transposed(node) ? tercel_infer_conv_transpose_windows : tercel_infer_windows)(
+      infer, x->rank - 2, x->dims + 2, w->dims + 2, out->dims + 2, err);
+}
+
+static tercel_status infer(tercel_infer *infer, tercel_error *err) {
+  const int64_t group = tercel_node_int(infer->node, "group");
+  if (group < 1 || group > INT32_MAX) return fail_channels(infer->node, "group", group, 1, err);
+  TERCEL_TRY(check_dtypes(infer, err));
+  tercel_type *type = &infer->out[0].type;
+  type->dtype = infer->in[X]->type.dtype;
+  TERCEL_TRY(infer_shape(infer, &type->shape, err));
+  return tercel_infer_epilogue(infer, FIRST_EXTRA, type, err);
+}
+
+/* ---- geometry ---- */
+
+tercel_status tercel_conv_get_geometry(const tercel_node *node, const tercel_tensor *x, const tercel_tensor *w,
+                                       tercel_conv_geometry *out, tercel_error *err) {
+  memset(out, 0, sizeof *out);
+  out->batch = x->dims[0];
+  out->group = tercel_node_int(node, "group");
+  out->in_channels = x->dims[1];
+  out->out_channels = is_transposed(node) ? w->dims[1] * out->group : w->dims[0];
+  out->spatial = x->rank - 2;
+  TERCEL_TRY((is_transposed(node) ? tercel_conv_transpose_windows : tercel_windows)(
+      node, out->spatial, x->dims + 2, w->dims + 2, out->windows, err));
+  out->in_size = out->out_size = out->kernel_size = 1;
+  for (int i = 0; i < out->spatial; ++i) {
+    out->in_size *= out->windows[i].input;
+    out->out_size *= out->windows[i].output;
+    out->kernel_size *= out->windows[i].kernel;
+  }
+  return TERCEL_OK;
+}
+
+/* ---- reference ---- */
+
+/* Where the kernel's element `tap` lands in the input, for the output element `at` (flat indices): -1 in the padding. */
+static int64_t input_of(const tercel_conv_geometry *g, int64_t at, int64_t tap) {
+  int64_t index = 0, stride = 1;
+  for (int d = g->spatial - 1; d >= 0; --d) {
+    const tercel_window *w = &g->windows[d];
+    const int64_t i = at % w->output * w->stride + tap % w->kernel * w->dilation - w->pad_begin;
+    if (i < 0 || i >= w->input) return -1;
+    index += i * stride;
+    stride *= w->input;
+    at /= w->output;
+    tap /= w->kernel;
+  }
+  return index;
+}
+
+/* The transposed case: which input element sends its product with `tap` to output element `at`: -1 for none. */
+static int64_t sender_of(const tercel_conv_geometry *g, int64_t at, int64_t tap) {
+  int64_t index = 0, stride = 1;
+  for (int d = g->spatial - 1; d >= 0; --d) {
+    const tercel_window *w = &g->windows[d];
+    const int64_t moved = at % w->output + w->pad_begin - tap % w->kernel * w->dilation;
+    if (moved < 0 || moved % w->stride != 0 || moved / w->stride >= w->input) return -1;
+    index += moved / w->stride * stride;
+    stride *= w->input;
+    at /= w->output;
+    tap /= w->kernel;
+  }
+  return index;
+}
+
+/* For each output element and tap: the input element it meets, or -1.  The same for every channel. */
+static tercel_status make_table(tercel_eval *eval, const tercel_conv_geometry *g, int64_t **out, tercel_error *err) {
+  size_t count = 0;
+  if (!tercel_mul_size((size_t)g->out_size, (size_t)g->kernel_size, &count))
+    return tercel_fail_memory(err, SIZE_MAX, "a table of taps");
+  int64_t *table = tercel_arena_alloc_array(eval->scratch, count, sizeof *table);
+  if (table == NULL) return tercel_fail_memory(err, count * sizeof *table, "a table of taps");
+  const bool transposed = is_transposed(eval->node);
+  for (int64_t at = 0; at < g->out_size; ++at)
+    for (int64_t tap = 0; tap < g->kernel_size; ++tap)
+      table[at * g->kernel_size + tap] = (transposed ? sender_of : input_of)(g, at, tap);
+  *out = table;
+  return TERCEL_OK;
+}
+
+/* Sums in double, rounded once to the operands' dtype, then the epilogue. */
+static tercel_status eval(tercel_eval *eval, tercel_error *err) {
+  tercel_conv_geometry g;
+  TERCEL_TRY(tercel_conv_get_geometry(eval->node, eval->in[X], eval->in[W], &g, err));
+  tercel_eval_epilogue epilogue;
+  TERCEL_TRY(tercel_eval_epilogue_start(eval, FIRST_EXTRA, eval->in[X]->dtype, &epilogue, err));
+  const tercel_tensor *bias_tensor = eval->num_inputs > BIAS ? eval->in[BIAS] : NULL;
+  const double *x, *w, *bias = NULL;
+  int64_t *table = NULL;
+  TERCEL_TRY(tercel_eval_widen_f64(eval, eval->in[X], &x, err));
+  TERCEL_TRY(tercel_eval_widen_f64(eval, eval->in[W], &w, err));
+  if (bias_tensor != NULL) TERCEL_TRY(tercel_eval_widen_f64(eval, bias_tensor, &bias, err));
+  TERCEL_TRY(make_table(eval, &g, &table, err));
+
+  const bool transposed = is_transposed(eval->node);
+  const int64_t ic = g.in_channels / g.group, oc = g.out_channels / g.group; /* of one group */
+  /* Weight of input channel i, output channel o: conv [group oc + o, i, tap], transposed [group ic + i, o, tap]. */
+  const int64_t w_in = transposed ? oc * g.kernel_size : g.kernel_size;
+  const int64_t w_out = transposed ? g.kernel_size : ic * g.kernel_size;
+  int64_t index = 0;
+  for (int64_t n = 0; n < g.batch; ++n) {
+    for (int64_t m = 0; m < g.out_channels; ++m) {
+      const int64_t group = m / oc;
+      const double *x_group = x + (n * g.in_channels + group * ic) * g.in_size;
+      const double *w_channel = w + group * ic * oc * g.kernel_size + m % oc * w_out;
+      for (int64_t at = 0; at < g.out_size; ++at) {
+        double sum = 0;
+        for (int64_t tap = 0; tap < g.kernel_size; ++tap) {
+          const int64_t from = table[at * g.kernel_size + tap];
+          if (from < 0) continue;
+          for (int64_t c = 0; c < ic; ++c) sum += x_group[c * g.in_size + from] * w_channel[c * w_in + tap];
+        }
+        tercel_eval_epilogue_store_f64(&epilogue, index++, sum + (bias == NULL ? 0 : bias[m]));
+      }
+    }
+  }
+  return TERCEL_OK;
+}
+
+static double flops(const tercel_node *node, const tercel_tensor *const *in, const tercel_tensor *const *out) {
+  const tercel_tensor *moving = is_transposed(node) ? in[X] : out[0]; /* each of its elements meets every tap */
+  const tercel_tensor *w = in[W];
+  const int64_t group = tercel_node_int(node, "group");
+  double per_element = 2.0 * (double)w->dims[1];
+  for (int d = 2; d < w->rank; ++d) per_element *= (double)w->dims[d];
+  return group < 1 ? 0 : per_element * (double)tercel_tensor_num_elements(moving);
+}
+
+/* clang-format off */
+static const tercel_attr_spec conv_attrs[] = {
+    {"group",     TERCEL_ATTR_INT, .number = 1, .about = "independent blocks of channels"},
+    {"strides",   TERCEL_ATTR_INTS, .about = "step of the window, one a spatial dim; absent: 1"},
+    {"dilations", TERCEL_ATTR_INTS, .about = "distance of the kernel's elements; absent: 1"},
+    {"pads",      TERCEL_ATTR_INTS, .about = "zeros before each spatial dim, then after each; absent: 0"},
+    {"auto_pad",  TERCEL_ATTR_STRING, .text = "", .about = "same_upper, same_lower, valid; empty: use pads"},
+    {"epilogue",  TERCEL_ATTR_PROGRAM, .about = "applied to each element of the result"},
+    {0}};
+
+static const tercel_attr_spec conv_transpose_attrs[] = {
+    {"group",          TERCEL_ATTR_INT, .number = 1, .about = "independent blocks of channels"},
+    {"strides",        TERCEL_ATTR_INTS, .about = "step of the window in the output; absent: 1"},
+    {"dilations",      TERCEL_ATTR_INTS, .about = "distance of the kernel's elements; absent: 1"},
+    {"pads",           TERCEL_ATTR_INTS, .about = "cut from each spatial dim's begin, then from each end; absent: 0"},
+    {"output_padding", TERCEL_ATTR_INTS, .about = "added to the end of each output dim; absent: 0"},
+    {"output_shape",   TERCEL_ATTR_INTS, .about = "spatial dims of the output; pads follow from it"},
+    {"auto_pad",       TERCEL_ATTR_STRING, .text = "", .about = "same_upper, same_lower, valid; empty: use pads"},
+    {"epilogue",       TERCEL_ATTR_PROGRAM, .about = "applied to each element of the result"},
+    {0}};
+/* clang-format on */
+
+const tercel_op tercel_op_conv = {.name = "conv",
+                                  .id = TERCEL_OP_CONV,
+                                  .min_inputs = 2,
+                                  .max_inputs = FIRST_EXTRA + TERCEL_PROGRAM_MAX_INPUTS - 1,
+                                  .min_outputs = 1,
+                                  .max_outputs = 1,
+                                  .about = "convolution, with bias and epilogue",
+                                  .attrs = conv_attrs,
+                                  .infer = infer,
+                                  .eval = eval,
+                                  .flops = flops};
+
+const tercel_op tercel_op_conv_transpose = {.name = "conv_transpose",
+                                            .id = TERCEL_OP_CONV_TRANSPOSE,
+                                            .min_inputs = 2,
+                                            .max_inputs = FIRST_EXTRA + TERCEL_PROGRAM_MAX_INPUTS - 1,
+                                            .min_outputs = 1,
+                                            .max_outputs = 1,
+                                            .about = "transposed convolution, with bias and epilogue",
+                                            .attrs = conv_transpose_attrs,
+                                            .infer = infer,
+                                            .eval = eval,
+                                            .flops = flops};
