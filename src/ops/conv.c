@@ -60,8 +60,8 @@ static tercel_status infer_shape(tercel_infer *infer, tercel_shape *out, tercel_
   out->rank = x->rank;
   out->dims[0] = x->dims[0];
   TERCEL_TRY(infer_channels(infer, &out->dims[1], err));
-  return (is_transposed(node) ? tercel_infer_conv_transpose_windows : tercel_infer_windows)(
-      infer, x->rank - 2, x->dims + 2, w->dims + 2, out->dims + 2, err);
+  return (is_transposed(node) ? tercel_infer_conv_transpose_windows
+                              : tercel_infer_windows)(infer, x->rank - 2, x->dims + 2, w->dims + 2, out->dims + 2, err);
 }
 
 static tercel_status infer(tercel_infer *infer, tercel_error *err) {
@@ -84,8 +84,8 @@ tercel_status tercel_conv_get_geometry(const tercel_node *node, const tercel_ten
   out->in_channels = x->dims[1];
   out->out_channels = is_transposed(node) ? w->dims[1] * out->group : w->dims[0];
   out->spatial = x->rank - 2;
-  TERCEL_TRY((is_transposed(node) ? tercel_conv_transpose_windows : tercel_windows)(
-      node, out->spatial, x->dims + 2, w->dims + 2, out->windows, err));
+  TERCEL_TRY((is_transposed(node) ? tercel_conv_transpose_windows : tercel_windows)(node, out->spatial, x->dims + 2,
+                                                                                    w->dims + 2, out->windows, err));
   out->in_size = out->out_size = out->kernel_size = 1;
   for (int i = 0; i < out->spatial; ++i) {
     out->in_size *= out->windows[i].input;
