@@ -7,6 +7,7 @@ ifneq ($(shell command -v ninja),)
 export CMAKE_GENERATOR ?= Ninja
 endif
 
+MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := release
 .PHONY: help release debug asan tsan python demo test test-sanitize fuzz bench install format format-check tidy clean
 
