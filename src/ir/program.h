@@ -59,7 +59,8 @@ typedef struct tercel_program {
   tercel_instr *instrs;
 } tercel_program;
 
-/* Checks registers, arities and dtypes against the inputs' dtypes; *result_out (may be NULL) gets the result's. */
+/* Checks registers and arities, and dtypes against the inputs' dtypes (inputs NULL: no dtypes); *result_out (may be NULL) gets the
+ * result's. */
 tercel_status tercel_program_check(const tercel_program *program, const tercel_dtype *inputs, tercel_dtype *result_out,
                                    tercel_error *err);
 
