@@ -9,7 +9,7 @@ endif
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := release
-.PHONY: help release debug asan tsan python demo test test-sanitize fuzz bench install format format-check tidy clean
+.PHONY: help release debug asan tsan python demo test test-sanitize fuzz bench install format tidy clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 16
@@ -64,11 +64,11 @@ SOURCES = $(shell git ls-files '*.c' '*.h')
 format: ## lay out every C file with clang-format
 	@clang-format -i $(SOURCES)
 
-format-check:
+tidy: ## check that every C file is as clang-format lays it out, and that clang-tidy finds nothing
+	@tools/setup test lint
 	@clang-format --dry-run -Werror $(SOURCES)
-
-tidy: release ## clang-tidy over every C file
-	@run-clang-tidy -quiet -p build/release $(filter %.c,$(SOURCES))
+	$(call build,release,all tests)
+	@run-clang-tidy -quiet -p build/release
 
 clean: ## remove everything that was built
 	@rm -rf build
