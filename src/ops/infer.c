@@ -51,10 +51,32 @@ static tercel_status merge_type(const tercel_node *node, tercel_value *value, co
   return TERCEL_OK;
 }
 
+/* What every operator's inference may rely on, whether the graph was verified before or not. */
+static tercel_status check_operands(const tercel_node *node, tercel_error *err) {
+  const tercel_op *op = node->op;
+  const uint32_t num_in = node->num_inputs, num_out = node->num_outputs;
+  if (num_in < (uint32_t)op->min_inputs || (op->max_inputs >= 0 && num_in > (uint32_t)op->max_inputs))
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': %u inputs, want %d .. %d", op->name, node->name, num_in,
+                       op->min_inputs, op->max_inputs);
+  if (num_out < (uint32_t)op->min_outputs || (op->max_outputs >= 0 && num_out > (uint32_t)op->max_outputs))
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': %u outputs, want %d .. %d", op->name, node->name, num_out,
+                       op->min_outputs, op->max_outputs);
+  for (uint32_t i = 0; i < num_in; ++i) {
+    const tercel_value *value = node->inputs[i];
+    if (value == NULL && i < (uint32_t)op->min_inputs)
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': input %u is missing", op->name, node->name, i);
+    if (value != NULL && value->type.kind != TERCEL_TYPE_TENSOR && (op->flags & TERCEL_OP_CONTROL) == 0)
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': input %u ('%s') is not a tensor", op->name, node->name, i,
+                         value->name);
+  }
+  return TERCEL_OK;
+}
+
 tercel_status tercel_infer_node(tercel_node *node, tercel_error *err) {
   tercel_graph *graph = node->graph;
   if (node->op->infer == NULL)
     return tercel_fail(err, TERCEL_INTERNAL, "%s '%s': the operator has no inference", node->op->name, node->name);
+  TERCEL_TRY(check_operands(node, err));
   tercel_arena scratch = {0};
   tercel_status status = TERCEL_OK;
   const size_t num_in = node->num_inputs, num_out = node->num_outputs;
