@@ -1,5 +1,5 @@
 /* base/pool.h: every item runs once, thread numbers are not shared, callers don't wait for each other, nothing burns while idle.
- * run-tests: threads */
+ * run-tests: threads alone */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include "support/support.h"
 

@@ -1,0 +1,329 @@
+/* Reading and writing ONNX's data messages. */
+#include "io/tensorpb.h"
+
+#include <string.h>
+
+#include "base/protobuf.h"
+
+/* TensorProto's fields. */
+enum {
+  TENSOR_DIMS = 1,
+  TENSOR_TYPE = 2,
+  TENSOR_SEGMENT = 3,
+  TENSOR_FLOATS = 4,
+  TENSOR_INT32S = 5,
+  TENSOR_STRINGS = 6,
+  TENSOR_INT64S = 7,
+  TENSOR_NAME = 8,
+  TENSOR_RAW = 9,
+  TENSOR_DOUBLES = 10,
+  TENSOR_UINT64S = 11,
+  TENSOR_LOCATION = 14,
+  LOCATION_EXTERNAL = 1
+};
+/* SequenceProto's and OptionalProto's; both have name 1 and elem_type 2. */
+enum { HOLDER_NAME = 1, HOLDER_ELEM_TYPE = 2, HOLDER_TENSOR = 3, OPTIONAL_SEQUENCE = 5 };
+enum { ELEM_TENSOR = 1 };
+
+/* The row of number n is ONNX's data type n, with the field that holds its elements when raw_data does not. */
+static const struct {
+  tercel_dtype dtype;
+  int field;
+} data_types[] = {
+    {TERCEL_DTYPE_NONE, 0},
+    {TERCEL_DTYPE_F32, TENSOR_FLOATS},
+    {TERCEL_DTYPE_U8, TENSOR_INT32S},
+    {TERCEL_DTYPE_I8, TENSOR_INT32S},
+    {TERCEL_DTYPE_U16, TENSOR_INT32S},
+    {TERCEL_DTYPE_I16, TENSOR_INT32S},
+    {TERCEL_DTYPE_I32, TENSOR_INT32S},
+    {TERCEL_DTYPE_I64, TENSOR_INT64S},
+    {TERCEL_DTYPE_STRING, TENSOR_STRINGS},
+    {TERCEL_DTYPE_BOOL, TENSOR_INT32S},
+    {TERCEL_DTYPE_F16, TENSOR_INT32S},
+    {TERCEL_DTYPE_F64, TENSOR_DOUBLES},
+    {TERCEL_DTYPE_U32, TENSOR_UINT64S},
+    {TERCEL_DTYPE_U64, TENSOR_UINT64S},
+    {TERCEL_DTYPE_C64, TENSOR_FLOATS},
+    {TERCEL_DTYPE_C128, TENSOR_DOUBLES},
+    {TERCEL_DTYPE_BF16, TENSOR_INT32S},
+    {TERCEL_DTYPE_F8E4M3FN, TENSOR_INT32S},
+    {TERCEL_DTYPE_F8E4M3FNUZ, TENSOR_INT32S},
+    {TERCEL_DTYPE_F8E5M2, TENSOR_INT32S},
+    {TERCEL_DTYPE_F8E5M2FNUZ, TENSOR_INT32S},
+    {TERCEL_DTYPE_U4, TENSOR_INT32S},
+    {TERCEL_DTYPE_I4, TENSOR_INT32S},
+    {TERCEL_DTYPE_F4E2M1, TENSOR_INT32S},
+    {TERCEL_DTYPE_F8E8M0, TENSOR_INT32S},
+    {TERCEL_DTYPE_U2, TENSOR_INT32S},
+    {TERCEL_DTYPE_I2, TENSOR_INT32S},
+};
+enum { NUM_DATA_TYPES = sizeof data_types / sizeof *data_types };
+
+/* ---- reading ---- */
+
+/* A tensor's fields, before its data are looked at: they may stand in any order, and dims come before or after. */
+typedef struct parts {
+  int64_t dims[TERCEL_MAX_RANK];
+  int rank;
+  uint64_t type;
+  tercel_pb name, raw;
+  bool has_raw;
+} parts;
+
+static tercel_status add_dim(parts *p, uint64_t dim, tercel_error *err) {
+  if (p->rank == TERCEL_MAX_RANK)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "a tensor of more than %d dims", TERCEL_MAX_RANK);
+  p->dims[p->rank++] = (int64_t)dim;
+  return TERCEL_OK;
+}
+
+static tercel_status read_part(parts *p, tercel_pb_field *field, tercel_error *err) {
+  switch (field->number) {
+  case TENSOR_DIMS:
+    if (field->wire == TERCEL_PB_VARINT) return add_dim(p, field->number_value, err);
+    while (tercel_pb_left(&field->bytes)) {
+      uint64_t dim;
+      TERCEL_TRY(tercel_pb_varint(&field->bytes, &dim, err));
+      TERCEL_TRY(add_dim(p, dim, err));
+    }
+    return TERCEL_OK;
+  case TENSOR_TYPE: p->type = field->number_value; return TERCEL_OK;
+  case TENSOR_NAME: p->name = field->bytes; return TERCEL_OK;
+  case TENSOR_RAW:
+    p->raw = field->bytes;
+    p->has_raw = true;
+    return TERCEL_OK;
+  case TENSOR_SEGMENT: return tercel_fail(err, TERCEL_UNSUPPORTED, "a tensor in segments");
+  case TENSOR_LOCATION:
+    if (field->number_value != LOCATION_EXTERNAL) return TERCEL_OK;
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "external data in a data file");
+  default: return TERCEL_OK;
+  }
+}
+
+/* Where the next element of a typed field goes. */
+typedef struct sink {
+  tercel_view *view;
+  size_t unit;   /* bytes that one number of the field fills: an element, a packed byte, half a complex number */
+  size_t offset; /* of the next, in the view */
+} sink;
+
+static tercel_status put(sink *to, const void *number, tercel_error *err) {
+  if (to->view->bytes - to->offset < to->unit)
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "a tensor holds more numbers than its shape says");
+  memcpy((char *)to->view->data + to->offset, number, to->unit); /* the low bytes: numbers are little-endian */
+  to->offset += to->unit;
+  return TERCEL_OK;
+}
+
+static tercel_status put_packed(sink *to, int field_number, tercel_pb *bytes, tercel_error *err) {
+  const size_t fixed = field_number == TENSOR_FLOATS ? 4 : field_number == TENSOR_DOUBLES ? 8 : 0;
+  while (tercel_pb_left(bytes)) {
+    uint64_t number = 0;
+    if (fixed == 0) {
+      TERCEL_TRY(tercel_pb_varint(bytes, &number, err));
+    } else {
+      if (tercel_pb_left(bytes) < fixed)
+        return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "a tensor ends inside a number");
+      memcpy(&number, bytes->at, fixed);
+      bytes->at += fixed;
+    }
+    TERCEL_TRY(put(to, &number, err));
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status put_string(sink *to, const tercel_pb *bytes, tercel_arena *arena, tercel_error *err) {
+  const size_t length = tercel_pb_left(bytes);
+  const tercel_string string = {tercel_arena_copy(arena, bytes->at, length), length};
+  if (!string.data) return tercel_fail_memory(err, length, "a string");
+  return put(to, &string, err);
+}
+
+/* Collects the numbers of the typed field, which may come packed, one by one, or in several runs. */
+static tercel_status read_typed(tercel_pb message, int field_number, tercel_arena *arena, tercel_view *view,
+                                tercel_error *err) {
+  const int bits = tercel_dtype_bits(view->dtype);
+  const bool complex = tercel_dtype_get_kind(view->dtype) == TERCEL_KIND_COMPLEX;
+  sink to = {view, (size_t)(bits < 8 ? 1 : complex ? bits / 16 : bits / 8), 0};
+  tercel_pb_field field;
+  bool more = true;
+  for (;;) {
+    TERCEL_TRY(tercel_pb_next(&message, &field, &more, err));
+    if (!more) break;
+    if (field.number != (uint32_t)field_number) continue;
+    if (field_number == TENSOR_STRINGS)
+      TERCEL_TRY(put_string(&to, &field.bytes, arena, err));
+    else if (field.wire == TERCEL_PB_BYTES)
+      TERCEL_TRY(put_packed(&to, field_number, &field.bytes, err));
+    else
+      TERCEL_TRY(put(&to, &field.number_value, err));
+  }
+  if (to.offset == view->bytes) return TERCEL_OK;
+  return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "a tensor holds fewer numbers than its shape says");
+}
+
+static tercel_status read_raw(const parts *p, tercel_view *view, tercel_error *err) {
+  if (view->dtype == TERCEL_DTYPE_STRING) return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "strings in raw_data");
+  const size_t bytes = tercel_pb_left(&p->raw);
+  if (bytes != view->bytes)
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "raw_data of %zu bytes, want %zu", bytes, view->bytes);
+  if (bytes) memcpy(view->data, p->raw.at, bytes);
+  return TERCEL_OK;
+}
+
+/* name may be NULL. */
+static tercel_status read_tensor(tercel_pb message, tercel_arena *arena, tercel_view *view, tercel_pb *name,
+                                 tercel_error *err) {
+  parts p = {0};
+  tercel_pb rest = message;
+  tercel_pb_field field;
+  bool more = true;
+  for (;;) {
+    TERCEL_TRY(tercel_pb_next(&rest, &field, &more, err));
+    if (!more) break;
+    TERCEL_TRY(read_part(&p, &field, err));
+  }
+  if (p.type == 0 || p.type >= NUM_DATA_TYPES)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "a tensor of ONNX data type %llu", (unsigned long long)p.type);
+  /* An element takes a bit of the file at least (a string two bytes): the shape can't claim more than that. */
+  const tercel_dtype dtype = data_types[p.type].dtype;
+  const size_t left = tercel_pb_left(&message), per_byte = dtype == TERCEL_DTYPE_STRING ? sizeof(tercel_string) : 8;
+  TERCEL_TRY(tercel_datum_alloc_view(arena, dtype, p.rank, p.dims, left * per_byte + 1, view, err));
+  if (name) *name = p.name;
+  if (p.has_raw) return read_raw(&p, view, err);
+  return read_typed(message, data_types[p.type].field, arena, view, err);
+}
+
+static tercel_status set_name(tercel_datum *out, const tercel_pb *name, tercel_error *err) {
+  const size_t length = tercel_pb_left(name);
+  out->name = tercel_arena_strndup(&out->arena, (const char *)name->at, length);
+  return out->name ? TERCEL_OK : tercel_fail_memory(err, length, "a name");
+}
+
+static tercel_status read_single(tercel_pb message, tercel_datum *out, tercel_error *err) {
+  tercel_pb name = {0};
+  out->views = tercel_arena_alloc(&out->arena, sizeof *out->views);
+  if (!out->views) return tercel_fail_memory(err, sizeof *out->views, "a tensor");
+  out->num_views = 1;
+  TERCEL_TRY(read_tensor(message, &out->arena, out->views, &name, err));
+  return set_name(out, &name, err);
+}
+
+/* A SequenceProto or an OptionalProto. */
+static tercel_status read_holder(tercel_pb message, bool optional, tercel_datum *out, tercel_error *err) {
+  tercel_pb rest = message, name = {0};
+  tercel_pb_field field;
+  bool more = true;
+  size_t count = 0;
+  for (;;) {
+    TERCEL_TRY(tercel_pb_next(&rest, &field, &more, err));
+    if (!more) break;
+    if (field.number == HOLDER_NAME) name = field.bytes;
+    if (optional && field.number == OPTIONAL_SEQUENCE) return read_holder(field.bytes, false, out, err);
+    if (field.number > HOLDER_TENSOR)
+      return tercel_fail(err, TERCEL_UNSUPPORTED, "a sequence or optional of something else than tensors");
+    count += field.number == HOLDER_TENSOR;
+  }
+  TERCEL_TRY(set_name(out, &name, err));
+  out->views = tercel_arena_alloc_array(&out->arena, count, sizeof *out->views);
+  if (!out->views) return tercel_fail_memory(err, count * sizeof *out->views, "a sequence");
+  while (out->num_views < count) {
+    TERCEL_TRY(tercel_pb_next(&message, &field, &more, err));
+    if (field.number != HOLDER_TENSOR) continue;
+    TERCEL_TRY(read_tensor(field.bytes, &out->arena, &out->views[out->num_views], NULL, err));
+    out->num_views++;
+  }
+  return TERCEL_OK;
+}
+
+tercel_status tercel_tensorpb_parse(const void *data, size_t bytes, const char *kind, tercel_datum *out,
+                                    tercel_error *err) {
+  *out = (tercel_datum){.kind = kind, .name = ""};
+  const tercel_pb message = tercel_pb_open(data, bytes);
+  const tercel_status status = strcmp(kind, "tensor") == 0
+                                   ? read_single(message, out, err)
+                                   : read_holder(message, strcmp(kind, "optional") == 0, out, err);
+  if (status != TERCEL_OK) tercel_datum_deinit(out);
+  return status;
+}
+
+tercel_status tercel_tensorpb_read(const char *path, const char *kind, tercel_datum *out, tercel_error *err) {
+  *out = (tercel_datum){0};
+  tercel_file file = {0};
+  TERCEL_TRY(tercel_file_open(path, true, &file, err));
+  const tercel_status status = tercel_tensorpb_parse(file.data, file.size, kind, out, err);
+  tercel_file_close(&file);
+  return status == TERCEL_OK ? TERCEL_OK : tercel_fail_at(err, status, "%s", path);
+}
+
+/* ---- writing ---- */
+
+static void add_varint(tercel_text *to, uint64_t value) {
+  char bytes[10];
+  size_t count = 0;
+  for (; value >= 0x80; value >>= 7) bytes[count++] = (char)(value | 0x80);
+  bytes[count++] = (char)value;
+  tercel_text_add_bytes(to, bytes, count);
+}
+
+static void add_number(tercel_text *to, int field, uint64_t value) {
+  add_varint(to, (uint64_t)field << 3 | TERCEL_PB_VARINT);
+  add_varint(to, value);
+}
+
+static void add_bytes(tercel_text *to, int field, const void *data, size_t length) {
+  add_varint(to, (uint64_t)field << 3 | TERCEL_PB_BYTES);
+  add_varint(to, length);
+  tercel_text_add_bytes(to, data, length);
+}
+
+static int data_type_of(tercel_dtype dtype) {
+  int type = 0;
+  for (int i = 1; i < NUM_DATA_TYPES; i++)
+    if (data_types[i].dtype == dtype) type = i;
+  return type;
+}
+
+static void add_tensor(tercel_text *to, const char *name, const tercel_view *view) {
+  size_t bytes = 0;
+  const int64_t elements = tercel_view_num_elements(view);
+  for (int i = 0; i < view->rank; i++) add_number(to, TENSOR_DIMS, (uint64_t)view->dims[i]);
+  add_number(to, TENSOR_TYPE, (uint64_t)data_type_of(view->dtype));
+  if (*name) add_bytes(to, TENSOR_NAME, name, strlen(name));
+  if (view->dtype != TERCEL_DTYPE_STRING) {
+    if (tercel_dtype_size(view->dtype, elements, &bytes)) add_bytes(to, TENSOR_RAW, view->data, bytes);
+    return;
+  }
+  const tercel_string *const strings = view->data;
+  for (int64_t i = 0; i < elements; i++) add_bytes(to, TENSOR_STRINGS, strings[i].data, strings[i].length);
+}
+
+static void add_holder(tercel_text *to, const char *name, const tercel_view *views, size_t num_views) {
+  if (*name) add_bytes(to, HOLDER_NAME, name, strlen(name));
+  add_number(to, HOLDER_ELEM_TYPE, num_views ? ELEM_TENSOR : 0);
+  for (size_t i = 0; i < num_views; i++) {
+    tercel_text tensor = {0};
+    add_tensor(&tensor, "", &views[i]);
+    add_bytes(to, HOLDER_TENSOR, tensor.data, tensor.length);
+    to->failed = to->failed || tensor.failed;
+    tercel_text_deinit(&tensor);
+  }
+}
+
+tercel_status tercel_tensorpb_write(const char *path, const char *kind, const char *name, const tercel_view *views,
+                                    size_t num_views, tercel_error *err) {
+  tercel_text text = {0};
+  const bool tensor = strcmp(kind, "tensor") == 0;
+  if ((tensor && num_views != 1) || (strcmp(kind, "optional") == 0 && num_views > 1))
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "%zu tensors can't be written as one %s", num_views, kind);
+  if (tensor)
+    add_tensor(&text, name, views);
+  else
+    add_holder(&text, name, views, num_views);
+  const tercel_status status =
+      text.failed ? tercel_fail_memory(err, text.length, path) : tercel_file_write(path, text.data, text.length, err);
+  tercel_text_deinit(&text);
+  return status;
+}
