@@ -49,7 +49,15 @@ typedef union vec_parts {
 
 /* ---- make, load, store --------------------------------------------------------------------------------------------- */
 
-VEC_INLINE vf vf_set(float x) { return (vf){0} + x; }
+VEC_INLINE vf vf_set(float x) {
+#if TERCEL_VEC == 16
+  return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#elif TERCEL_VEC == 8
+  return (vf){x, x, x, x, x, x, x, x};
+#else
+  return (vf){x, x, x, x};
+#endif
+}
 VEC_INLINE vi vi_set(int32_t x) { return (vi){0} + x; }
 VEC_INLINE vf vf_zero(void) { return (vf){0}; }
 /* 0, 1, 2, ... */
