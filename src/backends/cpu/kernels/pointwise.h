@@ -72,6 +72,7 @@ typedef struct tercel_code_ref {
 typedef struct tercel_code_step {
   tercel_lanes_fn fn;
   tercel_code_ref dst, src[3];
+  int num_src;
   tercel_immediate immediates[2];
 } tercel_code_step;
 
@@ -81,7 +82,8 @@ struct tercel_code {
   int num_inputs, num_slots, num_steps;
   uint8_t input_bytes[TERCEL_PROGRAM_MAX_INPUTS]; /* of an element */
   uint8_t output_bytes;
-  int64_t tile; /* elements a tile: all slots of one fit the scratch */
+  int64_t tile;       /* elements a tile: the slots of one fit the scratch */
+  int64_t slot_bytes; /* from one slot to the next */
   double cost;  /* rough nanoseconds an element */
   const tercel_immediate *constants;
   const tercel_code_step *steps;
