@@ -56,9 +56,7 @@ VEC_INLINE vf mathf_expm1_reduced(vf r) {
 }
 
 /* e^89 is above the largest number, e^-104 below half of the smallest: there the result is infinity or 0 anyway.  NaN stays. */
-VEC_INLINE vf mathf_exp_range(vf x) {
-  return vf_min_fast(vf_set(89.0f), vf_max_fast(vf_set(-104.0f), x));
-}
+VEC_INLINE vf mathf_exp_range(vf x) { return vf_min_fast(vf_set(89.0f), vf_max_fast(vf_set(-104.0f), x)); }
 
 VEC_INLINE vf vf_exp(vf x) {
   const mathf_exp_parts a = mathf_exp_reduce(mathf_exp_range(x));
@@ -197,7 +195,8 @@ typedef struct mathf_angle {
 /* One large angle: x = m 2^k is multiplied by those bits of 2/pi that matter, in integers, and the fraction kept.
  * M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18, 1983. */
 static inline float mathf_reduce_large(float x, int32_t *quadrant) {
-  static const uint64_t two_over_pi[] = {0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561};
+  static const uint64_t two_over_pi[] = {0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041,
+                                         0xfe5163abdebbc561};
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
   if (bits >= 0x7f800000) return NAN;
@@ -245,12 +244,14 @@ VEC_INLINE mathf_angle mathf_reduce_angle(vf x) {
 
 VEC_INLINE vf mathf_sin_reduced(vf r) {
   const vf z = r * r;
-  const vf p = MATHF_POLY(z, -0.1666666716337204f, 0.008333329111337662f, -0.00019839289598166943f, 2.717874622248928e-06f);
+  const vf p =
+      MATHF_POLY(z, -0.1666666716337204f, 0.008333329111337662f, -0.00019839289598166943f, 2.717874622248928e-06f);
   return vf_fma(r * z, p, r);
 }
 VEC_INLINE vf mathf_cos_reduced(vf r) {
   const vf z = r * r;
-  const vf p = MATHF_POLY(z, 0.0416666679084301f, -0.0013888883404433727f, 2.479947215761058e-05f, -2.720617828799732e-07f);
+  const vf p =
+      MATHF_POLY(z, 0.0416666679084301f, -0.0013888883404433727f, 2.479947215761058e-05f, -2.720617828799732e-07f);
   return vf_fma(z * z, p, 1.0f - 0.5f * z);
 }
 /* Bit 1 of q: the half turn that flips the sign. */
@@ -323,8 +324,8 @@ VEC_INLINE vf vf_atan2(vf y, vf x) {
   const vm steep = vf_gt(ay, ax);
   const vf small = vf_select(steep, ax, ay), large = vf_select(steep, ay, ax);
   vf t = small / large;
-  t = vf_select(vf_eq(small, large), vf_set(1.0f), t);         /* infinity / infinity */
-  t = vf_select(vf_eq(small, vf_zero()), vf_zero(), t);        /* 0 / 0 */
+  t = vf_select(vf_eq(small, large), vf_set(1.0f), t);  /* infinity / infinity */
+  t = vf_select(vf_eq(small, vf_zero()), vf_zero(), t); /* 0 / 0 */
   vf r = mathf_atan_reduced(t);
   r = vf_select(steep, MATHF_HALF_PI_HI - (r - MATHF_HALF_PI_LO), r);
   r = vf_select(vi_lt((vi)x, vi_set(0)), MATHF_PI_HI - (r - MATHF_PI_LO), r);

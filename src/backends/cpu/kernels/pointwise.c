@@ -231,12 +231,18 @@ VEC_INLINE vf fmod_lanes(vf a, vf b) {
   X(GREATER, vf_gt)                                                                                                    \
   X(GREATER_EQUAL, vf_ge)
 
-#define DEFINE_SHORT(id, f) static void f32_##id(const tercel_lanes *x) { map1(x, f); }
-#define DEFINE_LONG(id, f) static void f32_##id(const tercel_lanes *x) { map1_long(x, f); }
-#define DEFINE_IMMEDIATE(id, f) static void f32_##id(const tercel_lanes *x) { map1_pq(x, f); }
-#define DEFINE_BINARY(id, f) static void f32_##id(const tercel_lanes *x) { map2(x, f); }
-#define DEFINE_BINARY_LONG(id, f) static void f32_##id(const tercel_lanes *x) { map2_long(x, f); }
-#define DEFINE_COMPARE(id, f) static void f32_##id(const tercel_lanes *x) { compare2(x, f); }
+#define DEFINE_SHORT(id, f)                                                                                            \
+  static void f32_##id(const tercel_lanes *x) { map1(x, f); }
+#define DEFINE_LONG(id, f)                                                                                             \
+  static void f32_##id(const tercel_lanes *x) { map1_long(x, f); }
+#define DEFINE_IMMEDIATE(id, f)                                                                                        \
+  static void f32_##id(const tercel_lanes *x) { map1_pq(x, f); }
+#define DEFINE_BINARY(id, f)                                                                                           \
+  static void f32_##id(const tercel_lanes *x) { map2(x, f); }
+#define DEFINE_BINARY_LONG(id, f)                                                                                      \
+  static void f32_##id(const tercel_lanes *x) { map2_long(x, f); }
+#define DEFINE_COMPARE(id, f)                                                                                          \
+  static void f32_##id(const tercel_lanes *x) { compare2(x, f); }
 F32_SHORT(DEFINE_SHORT)
 F32_LONG(DEFINE_LONG)
 F32_IMMEDIATE(DEFINE_IMMEDIATE)

@@ -84,7 +84,7 @@ struct tercel_code {
   uint8_t output_bytes;
   int64_t tile;       /* elements a tile: the slots of one fit the scratch */
   int64_t slot_bytes; /* from one slot to the next */
-  double cost;  /* rough nanoseconds an element */
+  double cost;        /* rough nanoseconds an element */
   const tercel_immediate *constants;
   const tercel_code_step *steps;
 };
