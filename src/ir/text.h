@@ -1,7 +1,7 @@
-/* The text form of a graph: printed for people and tests, read back by tests and tools.  The grammar stands in text.c's head.
+/* The text form of a graph: printed for people and tests, read back by tests and tools.  The grammar stands in print.c's head.
  *
  *     graph "net" (%x: f32[batch, 3, 8, 8]) {
- *       %w: f32[4, 3, 3, 3] = constant data(...)          large constants: zeros(), or ramp() in tests' own texts
+ *       %w: f32[4, 3, 3, 3] = constant data(...)          also hex(), zeros(), fill(), ramp()
  *       %y: f32[batch, 4, 8, 8] = conv(%x, %w) {pads = [1, 1, 1, 1]} from "Conv_0", "BatchNorm_1"
  *       return %y
  *     } */
