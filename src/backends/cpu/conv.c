@@ -1,0 +1,204 @@
+/* conv, f32, as a matrix product: weights [out channels][taps] by the input as the window sees it [taps][outputs].
+ *
+ * Weights are packed once when they are constant.  A 1x1 window with stride 1 sees the input as it lies; else panels are made on the way,
+ * so no im2col matrix stands in memory.  Groups and images are products of their own. */
+#include "backends/cpu/conv.h"
+
+#include "backends/cpu/gemm.h"
+
+typedef struct state {
+  const tercel_gemm_kernels *gemm;
+  const tercel_conv_kernels *conv;
+  float *packed;         /* weights in panels, group after group; NULL: read at run time */
+  int64_t packed_floats; /* of one group */
+  tercel_epilogue epilogue;
+} state;
+
+typedef struct binding {
+  tercel_conv_geometry g;
+  tercel_conv_view view;
+  tercel_gemm_plan plan;
+  tercel_epilogue_binding epilogue;
+  size_t epilogue_at; /* in the workspace */
+} binding;
+
+bool tercel_conv_supports(const tercel_node *node, int max_spatial) {
+  for (size_t i = TERCEL_CONV_X; i <= TERCEL_CONV_BIAS; ++i) {
+    const tercel_value *value = tercel_node_input(node, i);
+    if (value != NULL && value->type.dtype != TERCEL_DTYPE_F32) return false;
+  }
+  const int rank = node->inputs[TERCEL_CONV_W]->type.shape.rank;
+  return rank >= 3 && rank - 2 <= max_spatial && tercel_epilogue_supports(node, TERCEL_CONV_FIRST_EXTRA);
+}
+
+static tercel_conv_axis axis_of(const tercel_conv_geometry *g, int i) {
+  if (i < 0) return (tercel_conv_axis){.input = 1, .output = 1, .kernel = 1, .stride = 1, .dilation = 1};
+  const tercel_window *w = &g->windows[i];
+  return (tercel_conv_axis){.input = w->input,
+                            .output = w->output,
+                            .kernel = w->kernel,
+                            .stride = w->stride,
+                            .dilation = w->dilation,
+                            .pad = w->pad_begin};
+}
+
+tercel_conv_view tercel_conv_get_view(const tercel_conv_geometry *g) {
+  return (tercel_conv_view){
+      .z = axis_of(g, g->spatial - 3), .y = axis_of(g, g->spatial - 2), .x = axis_of(g, g->spatial - 1)};
+}
+
+static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
+  (void)kernel;
+  return tercel_conv_supports(node, 3);
+}
+
+static void release(void *data) {
+  state *s = data;
+  if (s == NULL) return;
+  tercel_free(s->packed);
+  tercel_epilogue_release(&s->epilogue);
+  tercel_free(s);
+}
+
+static tercel_status pack_weights(const tercel_node *node, const tercel_tensor *w, state *s, tercel_kernel_state *out,
+                                  tercel_error *err) {
+  const int64_t group = tercel_node_int(node, "group"), m = w->dims[0] / group;
+  if (m == 0) return TERCEL_OK;
+  const int64_t k = tercel_tensor_num_elements(w) / w->dims[0];
+  s->packed_floats = (int64_t)tercel_gemm_packed_a_size(s->gemm, m, k);
+  size_t floats;
+  if (!tercel_mul_size((size_t)s->packed_floats, (size_t)group, &floats) || floats == 0) return TERCEL_OK;
+  s->packed = tercel_alloc_array(floats, sizeof(float));
+  if (s->packed == NULL) return tercel_fail_memory(err, floats * sizeof(float), "packed weights");
+  for (int64_t i = 0; i < group; ++i)
+    s->gemm->pack_a(m, k, (const float *)w->data + i * m * k, k, 1, s->packed + i * s->packed_floats);
+  out->packed_bytes = floats * sizeof(float);
+  out->unused_inputs |= 1u << TERCEL_CONV_W;
+  return TERCEL_OK;
+}
+
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+                             tercel_kernel_state *out, tercel_error *err) {
+  (void)kernel;
+  (void)num_threads;
+  state *s = tercel_zalloc(sizeof *s);
+  if (s == NULL) return tercel_fail_memory(err, sizeof *s, "conv");
+  tercel_status status = TERCEL_OK;
+  s->gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
+  s->conv = TERCEL_CPU_PICK(tercel_conv_kernels);
+  TERCEL_CHECK(tercel_epilogue_prepare(node, TERCEL_CONV_FIRST_EXTRA, &s->epilogue, err));
+  const tercel_tensor *w = node->inputs[TERCEL_CONV_W]->constant;
+  if (w != NULL) TERCEL_CHECK(pack_weights(node, w, s, out, err));
+  out->data = s;
+done:
+  if (status != TERCEL_OK) release(s);
+  return status;
+}
+
+/* The window sees each input element once, in order. */
+static bool is_pointwise(const tercel_conv_geometry *g) {
+  for (int i = 0; i < g->spatial; ++i) {
+    const tercel_window *w = &g->windows[i];
+    if (w->kernel != 1 || w->stride != 1 || w->pad_begin != 0 || w->pad_end != 0) return false;
+  }
+  return true;
+}
+
+static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
+  (void)kernel;
+  const state *s = state_data;
+  binding *b = tercel_arena_alloc(arena, sizeof *b);
+  if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
+  tercel_conv_geometry *g = &b->g;
+  TERCEL_TRY(tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], g, err));
+  TERCEL_TRY(tercel_epilogue_bind(&s->epilogue, in + TERCEL_CONV_FIRST_EXTRA, out[0], 1, 2, &b->epilogue, err));
+  b->view = tercel_conv_get_view(g);
+  const int64_t k = g->in_channels / g->group * g->kernel_size;
+  b->plan = (tercel_gemm_plan){.kernels = s->gemm,
+                               .m = g->out_channels / g->group,
+                               .n = g->out_size,
+                               .k = k,
+                               .outer = g->batch * g->group,
+                               .a = s->packed == NULL ? TERCEL_GEMM_PLAIN : TERCEL_GEMM_PACKED,
+                               .a_row = k,
+                               .a_col = 1,
+                               .b = is_pointwise(g) ? TERCEL_GEMM_PLAIN : TERCEL_GEMM_CALLED,
+                               .b_row = g->in_size,
+                               .b_col = 1,
+                               .c_row = g->out_size};
+  tercel_gemm_make_plan(&b->plan, num_threads);
+  b->epilogue_at = b->plan.workspace_bytes;
+  result->data = b;
+  result->workspace_bytes = b->epilogue_at + b->epilogue.workspace_bytes;
+  return TERCEL_OK;
+}
+
+/* ---- run ---- */
+
+typedef struct job {
+  const state *s;
+  const binding *b;
+  const float *x, *x_end, *w, *bias;
+  float *y;
+} job;
+
+/* The channels of image outer / group that belong to group outer % group: they follow each other in that order. */
+static const float *input_of(const job *j, int64_t outer) {
+  const tercel_conv_geometry *g = &j->b->g;
+  return j->x + outer * (g->in_channels / g->group) * g->in_size;
+}
+
+static void get_product(const void *user, int64_t outer, tercel_gemm_product *out) {
+  const job *j = user;
+  const tercel_conv_geometry *g = &j->b->g;
+  const tercel_gemm_plan *plan = &j->b->plan;
+  const int64_t group = outer % g->group;
+  out->a = j->s->packed == NULL ? j->w + group * plan->m * plan->k : j->s->packed + group * j->s->packed_floats;
+  out->b = input_of(j, outer);
+  out->c = j->y + outer * plan->m * plan->n;
+  out->row_bias = j->bias == NULL ? NULL : j->bias + group * plan->m;
+  out->epilogue_outer = outer / g->group;
+  out->epilogue_row = group * plan->m;
+}
+
+static void pack_input(const void *user, int64_t outer, int64_t k0, int64_t k, int64_t n0, int64_t n, float *out) {
+  const job *j = user;
+  j->s->conv->pack(&j->b->view, input_of(j, outer), j->x_end, k0, k, n0, n, out);
+}
+
+static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
+  (void)err;
+  const state *s = r->state;
+  const binding *b = r->binding;
+  const tercel_tensor *x = r->in[TERCEL_CONV_X];
+  const tercel_tensor *bias = r->num_inputs > TERCEL_CONV_BIAS ? r->in[TERCEL_CONV_BIAS] : NULL;
+  const job j = {.s = s,
+                 .b = b,
+                 .x = x->data,
+                 .x_end = (const float *)x->data + tercel_tensor_num_elements(x),
+                 .w = r->in[TERCEL_CONV_W]->data,
+                 .bias = bias == NULL ? NULL : bias->data,
+                 .y = r->out[0]->data};
+  tercel_epilogue_extra extras[TERCEL_EPILOGUE_MAX_EXTRAS];
+  tercel_epilogue_start(&s->epilogue, &b->epilogue, r->in + TERCEL_CONV_FIRST_EXTRA,
+                        (uint8_t *)r->workspace + b->epilogue_at, extras);
+  const tercel_gemm_run gemm = {.plan = &b->plan,
+                                .alpha = 1,
+                                .epilogue = &s->epilogue,
+                                .extras = extras,
+                                .product = get_product,
+                                .pack_b = pack_input,
+                                .user = &j};
+  tercel_gemm_run_all(&gemm, r->workspace, r->pool);
+  return TERCEL_OK;
+}
+
+const tercel_kernel tercel_kernel_conv_gemm = {.name = "conv.gemm",
+                                               .op = TERCEL_OP_CONV,
+                                               .supports = supports,
+                                               .prepare = prepare,
+                                               .release = release,
+                                               .bind = bind,
+                                               .run = run};

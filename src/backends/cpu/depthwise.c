@@ -1,0 +1,159 @@
+/* conv, f32, with one input channel a group (depthwise, any multiplier): each output channel looks at one plane.
+ * Work is cut into bands of rows, small enough that a band stays in the first-level cache from copy to epilogue. */
+#include "backends/cpu/conv.h"
+
+typedef struct state {
+  const tercel_conv_kernels *kernels;
+  tercel_epilogue epilogue;
+} state;
+
+typedef struct binding {
+  tercel_conv_geometry g;
+  tercel_depthwise d;
+  int64_t bands; /* a channel */
+  size_t thread_bytes;
+  tercel_epilogue_binding epilogue;
+  size_t epilogue_at; /* in the workspace */
+} binding;
+
+/* Floats of a band's copy; output rows a band has at least, so that little is copied twice. */
+enum { BAND_FLOATS = 4096, BAND_ROWS = 8 };
+
+static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
+  (void)kernel;
+  if (!tercel_conv_supports(node, 2)) return false;
+  const tercel_dim *w = node->inputs[TERCEL_CONV_W]->type.shape.dims;
+  return w[1] == 1 && tercel_dim_is_known(w[0]) && tercel_node_int(node, "group") > 1;
+}
+
+static void release(void *data) {
+  state *s = data;
+  if (s == NULL) return;
+  tercel_epilogue_release(&s->epilogue);
+  tercel_free(s);
+}
+
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+                             tercel_kernel_state *out, tercel_error *err) {
+  (void)kernel;
+  (void)num_threads;
+  state *s = tercel_zalloc(sizeof *s);
+  if (s == NULL) return tercel_fail_memory(err, sizeof *s, "conv");
+  s->kernels = TERCEL_CPU_PICK(tercel_conv_kernels);
+  const tercel_status status = tercel_epilogue_prepare(node, TERCEL_CONV_FIRST_EXTRA, &s->epilogue, err);
+  if (status != TERCEL_OK) {
+    release(s);
+    return status;
+  }
+  out->data = s;
+  return TERCEL_OK;
+}
+
+/* Rows are computed one by one, or all as one run over the pitch: whichever takes fewer vectors of 16. */
+static bool flat_is_better(const tercel_depthwise *d) {
+  const int64_t lanes = 16, by_rows = d->band * tercel_ceil_div(d->x.output, lanes);
+  const int64_t as_run = tercel_ceil_div((d->band - 1) * d->pitch + d->x.output, lanes);
+  return d->x.output < 2 * lanes && as_run < by_rows;
+}
+
+static tercel_status bind_depthwise(const tercel_conv_view *view, tercel_arena *arena, tercel_depthwise *d,
+                                    tercel_error *err) {
+  *d = (tercel_depthwise){.y = view->y, .x = view->x, .num_taps = view->y.kernel * view->x.kernel};
+  const int64_t halo = (d->y.kernel - 1) * d->y.dilation / d->y.stride;
+  d->pitch = d->x.output + (d->x.kernel - 1) * d->x.dilation / d->x.stride;
+  d->band = tercel_max_i64(BAND_FLOATS / (d->pitch * d->y.stride * d->x.stride), BAND_ROWS);
+  d->band = tercel_min_i64(d->band, d->y.output);
+  d->rows = d->band + halo;
+  d->flat = flat_is_better(d);
+  int64_t *offsets = tercel_arena_alloc_array(arena, (size_t)d->num_taps, sizeof *offsets);
+  if (offsets == NULL) return tercel_fail_memory(err, (size_t)d->num_taps * sizeof *offsets, "conv");
+  for (int64_t t = 0; t < d->num_taps; ++t) {
+    const int64_t y = t / d->x.kernel * d->y.dilation, x = t % d->x.kernel * d->x.dilation;
+    const int64_t phase = y % d->y.stride * d->x.stride + x % d->x.stride;
+    offsets[t] = phase * d->rows * d->pitch + y / d->y.stride * d->pitch + x / d->x.stride;
+  }
+  d->offsets = offsets;
+  return TERCEL_OK;
+}
+
+static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
+  (void)kernel;
+  const state *s = state_data;
+  binding *b = tercel_arena_alloc(arena, sizeof *b);
+  if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
+  TERCEL_TRY(tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], &b->g, err));
+  TERCEL_TRY(tercel_epilogue_bind(&s->epilogue, in + TERCEL_CONV_FIRST_EXTRA, out[0], 1, 2, &b->epilogue, err));
+  result->data = b;
+  result->workspace_bytes = b->epilogue.workspace_bytes;
+  if (tercel_tensor_num_elements(out[0]) == 0) return TERCEL_OK;
+  const tercel_conv_view view = tercel_conv_get_view(&b->g);
+  TERCEL_TRY(bind_depthwise(&view, arena, &b->d, err));
+  b->bands = tercel_ceil_div(b->d.y.output, b->d.band);
+  const size_t floats = (size_t)tercel_depthwise_floats(&b->d);
+  size_t thread_bytes;
+  if (!tercel_mul_size(floats, sizeof(float), &thread_bytes) ||
+      !tercel_round_up_size(thread_bytes, TERCEL_ALIGNMENT, &b->thread_bytes) ||
+      !tercel_mul_size(b->thread_bytes, (size_t)num_threads, &b->epilogue_at))
+    return tercel_fail_memory(err, SIZE_MAX, "conv");
+  result->workspace_bytes += b->epilogue_at;
+  return TERCEL_OK;
+}
+
+/* ---- run ---- */
+
+typedef struct job {
+  const state *s;
+  const binding *b;
+  const float *x, *w, *bias;
+  float *y;
+  uint8_t *workspace;
+  tercel_epilogue_extra extras[TERCEL_EPILOGUE_MAX_EXTRAS];
+} job;
+
+static void run_bands(void *arg, int64_t begin, int64_t end, int thread) {
+  const job *j = arg;
+  const tercel_conv_geometry *g = &j->b->g;
+  const tercel_depthwise *d = &j->b->d;
+  const tercel_epilogue *epilogue = &j->s->epilogue;
+  float *plane = (float *)(void *)(j->workspace + (size_t)thread * j->b->thread_bytes);
+  const int64_t multiplier = g->out_channels / g->group, width = d->x.output;
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t channel = i / j->b->bands, image = channel / g->out_channels, m = channel % g->out_channels;
+    const int64_t y0 = i % j->b->bands * d->band, count = tercel_min_i64(d->band, d->y.output - y0);
+    const float *x = j->x + (image * g->in_channels + m / multiplier) * g->in_size;
+    float *y = j->y + channel * g->out_size + y0 * width;
+    j->s->kernels->depthwise(d, x, j->w + m * d->num_taps, j->bias == NULL ? 0 : j->bias[m], y0, count, y, plane);
+    epilogue->apply(epilogue, j->extras, image, m, y0 * width, 1, count * width, y, g->out_size);
+  }
+}
+
+static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
+  (void)err;
+  const state *s = r->state;
+  const binding *b = r->binding;
+  const tercel_tensor *bias = r->num_inputs > TERCEL_CONV_BIAS ? r->in[TERCEL_CONV_BIAS] : NULL;
+  job j = {.s = s,
+           .b = b,
+           .x = r->in[TERCEL_CONV_X]->data,
+           .w = r->in[TERCEL_CONV_W]->data,
+           .bias = bias == NULL ? NULL : bias->data,
+           .y = r->out[0]->data,
+           .workspace = r->workspace};
+  tercel_epilogue_start(&s->epilogue, &b->epilogue, r->in + TERCEL_CONV_FIRST_EXTRA, j.workspace + b->epilogue_at,
+                        j.extras);
+  const int64_t count = b->g.batch * b->g.out_channels * b->bands;
+  if (count == 0) return TERCEL_OK;
+  const int64_t work = b->d.num_taps * b->d.band * b->d.x.output;
+  tercel_pool_run(r->pool, count, tercel_ceil_div(32 * 1024, work), run_bands, &j);
+  return TERCEL_OK;
+}
+
+const tercel_kernel tercel_kernel_conv_depthwise = {.name = "conv.depthwise",
+                                                    .op = TERCEL_OP_CONV,
+                                                    .supports = supports,
+                                                    .prepare = prepare,
+                                                    .release = release,
+                                                    .bind = bind,
+                                                    .run = run};

@@ -1,0 +1,204 @@
+/* Convolution: panels of the input as the window sees it, and depthwise planes.  See conv.h. */
+#include "backends/cpu/kernels/conv.h"
+
+#include "backends/cpu/kernels/gemm_size.h"
+
+static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The even elements of two vectors. */
+static inline vf even(vf a, vf b) {
+#if defined(__AVX512F__)
+  const __m512i index = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  return (vf)_mm512_permutex2var_ps((__m512)a, index, (__m512)b);
+#elif defined(__AVX2__)
+  const __m256 mixed = _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88);
+  return (vf)_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
+#elif defined(__SSE2__)
+  return (vf)_mm_shuffle_ps((__m128)a, (__m128)b, 0x88);
+#else
+  vf r;
+  for (int i = 0; i < TERCEL_VEC; ++i) r[i] = 2 * i < TERCEL_VEC ? a[2 * i] : b[2 * i - TERCEL_VEC];
+  return r;
+#endif
+}
+
+/* ---- runs of elements ----
+ * Both write whole vectors: up to TERCEL_VEC - 1 floats behind dst + n.  Panels are filled forwards, so what is written too far is
+ * overwritten by what comes next. */
+
+static inline void zero_run(float *dst, int64_t n) {
+  for (int64_t i = 0; i < n; i += TERCEL_VEC) vf_store(dst + i, vf_zero());
+}
+
+/* dst[i] = src[i * stride], i < n; src may be read up to `end`. */
+static inline void copy_run(float *dst, const float *src, int64_t stride, int64_t n, const float *end) {
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i < n && end - (src + i) >= TERCEL_VEC; i += TERCEL_VEC) vf_store(dst + i, vf_load(src + i));
+    if (i < n) vf_store(dst + i, vf_load_n(src + i, n - i));
+    return;
+  }
+  if (stride == 2) {
+    for (; i < n && end - (src + 2 * i) >= 2 * TERCEL_VEC; i += TERCEL_VEC)
+      vf_store(dst + i, even(vf_load(src + 2 * i), vf_load(src + 2 * i + TERCEL_VEC)));
+  }
+  for (; i < n; ++i) dst[i] = src[i * stride];
+}
+
+/* ---- panels ---- */
+
+/* Outputs of a panel that lie in one row of the output, from column x on. */
+typedef struct segment {
+  int64_t z, y, x, length;
+} segment;
+
+static int64_t cut_into_rows(const tercel_conv_view *v, int64_t n, int64_t cols, segment *out) {
+  int64_t count = 0;
+  segment s = {.x = n % v->x.output, .y = n / v->x.output % v->y.output, .z = n / v->x.output / v->y.output};
+  while (cols > 0) {
+    s.length = smaller(v->x.output - s.x, cols);
+    out[count++] = s;
+    cols -= s.length;
+    s.x = 0;
+    if (++s.y == v->y.output) {
+      s.y = 0;
+      ++s.z;
+    }
+  }
+  return count;
+}
+
+/* A tap on one segment: dst[j] = row[(x + j) * stride + tap], 0 outside the row. */
+static inline void pack_segment(const tercel_conv_axis *x, const segment *s, int64_t tap, const float *row,
+                                const float *end, float *dst) {
+  const int64_t first = s->x * x->stride + tap; /* column of the input; may lie outside */
+  int64_t begin = 0, stop = s->length;
+  if (first < 0) begin = smaller((-first + x->stride - 1) / x->stride, s->length);
+  if (first + (s->length - 1) * x->stride >= x->input)
+    stop = first < x->input ? larger((x->input - 1 - first) / x->stride + 1, begin) : begin;
+  if (begin > 0) zero_run(dst, begin);
+  if (stop > begin) copy_run(dst + begin, row + first + begin * x->stride, x->stride, stop - begin, end);
+  if (stop < s->length) zero_run(dst + stop, s->length - stop);
+}
+
+/* Position of an axis for one output and tap; -1 in the padding. */
+static inline int64_t position(const tercel_conv_axis *axis, int64_t output, int64_t tap) {
+  const int64_t at = output * axis->stride + tap * axis->dilation - axis->pad;
+  return at < axis->input ? at : -1;
+}
+
+static void pack_panel(const tercel_conv_view *v, const float *in, const float *end, int64_t k0, int64_t k, int64_t n0,
+                       int64_t cols, float *out) {
+  segment segments[GEMM_NR];
+  const int64_t count = cut_into_rows(v, n0, cols, segments);
+  const int64_t whole = (cols + TERCEL_VEC - 1) / TERCEL_VEC * TERCEL_VEC; /* the product reads whole vectors */
+  int64_t kx = k0 % v->x.kernel, rest = k0 / v->x.kernel;
+  int64_t ky = rest % v->y.kernel, kz = rest / v->y.kernel % v->z.kernel;
+  const float *channel = in + rest / v->y.kernel / v->z.kernel * v->z.input * v->y.input * v->x.input;
+  for (int64_t i = 0; i < k; ++i, out += GEMM_NR) {
+    const int64_t tap = kx * v->x.dilation - v->x.pad;
+    float *dst = out;
+    for (int64_t s = 0; s < count; dst += segments[s++].length) {
+      const int64_t iz = position(&v->z, segments[s].z, kz), iy = position(&v->y, segments[s].y, ky);
+      if (iz < 0 || iy < 0)
+        zero_run(dst, segments[s].length);
+      else
+        pack_segment(&v->x, &segments[s], tap, channel + (iz * v->y.input + iy) * v->x.input, end, dst);
+    }
+    if (whole > cols) zero_run(dst, whole - cols);
+    if (++kx < v->x.kernel) continue;
+    kx = 0;
+    if (++ky < v->y.kernel) continue;
+    ky = 0;
+    if (++kz < v->z.kernel) continue;
+    kz = 0;
+    channel += v->z.input * v->y.input * v->x.input;
+  }
+}
+
+static void pack(const tercel_conv_view *v, const float *in, const float *end, int64_t k0, int64_t k, int64_t n0,
+                 int64_t n, float *out) {
+  for (; n > 0; n -= GEMM_NR, n0 += GEMM_NR, out += k * GEMM_NR)
+    pack_panel(v, in, end, k0, k, n0, smaller(n, GEMM_NR), out);
+}
+
+/* ---- depthwise ---- */
+
+/* One column phase of a row of the input (NULL: a row of padding): dst[i] = row[i * stride + phase - pad], 0 outside; pitch elements. */
+static inline void copy_phase(const tercel_depthwise *d, int64_t phase, const float *row, const float *end,
+                              float *dst) {
+  const tercel_conv_axis *x = &d->x;
+  const int64_t first = phase - x->pad;
+  int64_t begin = d->pitch, stop = d->pitch;
+  if (row != NULL) {
+    begin = smaller(first < 0 ? (-first + x->stride - 1) / x->stride : 0, d->pitch);
+    const int64_t inside = first < x->input ? (x->input - 1 - first) / x->stride + 1 : 0;
+    stop = larger(smaller(inside, d->pitch), begin);
+  }
+  for (int64_t i = 0; i < begin; ++i) dst[i] = 0;
+  if (stop > begin) copy_run(dst + begin, row + first + begin * x->stride, x->stride, stop - begin, end);
+  for (int64_t i = stop; i < d->pitch; ++i) dst[i] = 0;
+}
+
+/* The rows that the outputs from row y0 on look at.  Each phase is filled forwards, one after the other: copies write too far. */
+static void fill_plane(const tercel_depthwise *d, const float *in, int64_t y0, int64_t rows, float *plane) {
+  const tercel_conv_axis *y = &d->y, *x = &d->x;
+  const float *end = in + y->input * x->input;
+  for (int64_t y_phase = 0; y_phase < y->stride; ++y_phase) {
+    for (int64_t x_phase = 0; x_phase < x->stride; ++x_phase) {
+      for (int64_t r = 0; r < rows; ++r) {
+        const int64_t iy = (y0 + r) * y->stride + y_phase - y->pad;
+        const float *row = iy < 0 || iy >= y->input ? NULL : in + iy * x->input;
+        copy_phase(d, x_phase, row, end, plane + r * d->pitch);
+      }
+      plane += d->rows * d->pitch;
+    }
+  }
+}
+
+/* dst[i] = bias + sum over taps of w[t] * src[offsets[t] + i], in one chain upwards; `count` vectors. */
+static inline __attribute__((always_inline)) void taps(const int count, const tercel_depthwise *d, const float *src,
+                                                       const float *w, float bias, vf *acc) {
+#pragma GCC unroll 4
+  for (int v = 0; v < count; ++v) acc[v] = vf_set(bias);
+  for (int64_t t = 0; t < d->num_taps; ++t) {
+    const float *p = src + d->offsets[t];
+    const vf x = vf_set(w[t]);
+#pragma GCC unroll 4
+    for (int v = 0; v < count; ++v) acc[v] = vf_fma(x, vf_load(p + v * TERCEL_VEC), acc[v]);
+  }
+}
+
+static void run_taps(const tercel_depthwise *d, const float *src, const float *w, float bias, int64_t n, float *dst) {
+  vf acc[4];
+  for (; n >= 4 * TERCEL_VEC; n -= 4 * TERCEL_VEC, src += 4 * TERCEL_VEC, dst += 4 * TERCEL_VEC) {
+    taps(4, d, src, w, bias, acc);
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) vf_store(dst + v * TERCEL_VEC, acc[v]);
+  }
+  for (; n >= TERCEL_VEC; n -= TERCEL_VEC, src += TERCEL_VEC, dst += TERCEL_VEC) {
+    taps(1, d, src, w, bias, acc);
+    vf_store(dst, acc[0]);
+  }
+  if (n > 0) {
+    taps(1, d, src, w, bias, acc);
+    vf_store_n(dst, acc[0], n);
+  }
+}
+
+static void depthwise(const tercel_depthwise *d, const float *in, const float *w, float bias, int64_t y0, int64_t count,
+                      float *out, float *plane) {
+  fill_plane(d, in, y0, count + d->rows - d->band, plane);
+  const int64_t width = d->x.output;
+  if (!d->flat) {
+    for (int64_t y = 0; y < count; ++y) run_taps(d, plane + y * d->pitch, w, bias, width, out + y * width);
+    return;
+  }
+  float *row = plane + tercel_depthwise_plane_floats(d);
+  run_taps(d, plane, w, bias, (count - 1) * d->pitch + width, row);
+  for (int64_t y = 0; y < count; ++y, row += d->pitch, out += width)
+    for (int64_t x = 0; x < width; ++x) out[x] = row[x];
+}
+
+const tercel_conv_kernels TERCEL_LEVEL_NAME(tercel_conv_kernels) = {.pack = pack, .depthwise = depthwise};

@@ -1,0 +1,61 @@
+/* Convolution, f32: what stands around the matrix product (kernels/gemm.h), and the depthwise case, which is none.
+ *
+ * conv as a product: C[out channel][output] = W[out channel][tap] * B[tap][output], where a tap is (input channel, kz, ky, kx) and B is the
+ * input seen through the window.  B is never made whole: `pack` makes the panels that a block of the product asks for.
+ *
+ * Spatial dims are three: depth, height, width; missing ones are 1. */
+#ifndef TERCEL_BACKENDS_CPU_KERNELS_CONV_H
+#define TERCEL_BACKENDS_CPU_KERNELS_CONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tercel_conv_axis {
+  int64_t input, output, kernel, stride, dilation, pad; /* pad: before the first element */
+} tercel_conv_axis;
+
+typedef struct tercel_conv_view {
+  tercel_conv_axis z, y, x;
+} tercel_conv_view;
+
+/* Some rows (a band) of a depthwise conv's plane, copied with their padding and split by row and column phase, so that every tap of every
+ * stride reads neighbouring elements:
+ *
+ *     plane[iy % stride_y][ix % stride_x][iy / stride_y][ix / stride_x]      iy, ix: counted from the first padded element of the band
+ *
+ * Each phase is rows x pitch; tap t of output (oy, ox) is at offsets[t] + oy * pitch + ox. */
+typedef struct tercel_depthwise {
+  tercel_conv_axis y, x;
+  int64_t band; /* most output rows of a call */
+  int64_t rows, pitch;
+  int64_t num_taps;
+  const int64_t *offsets; /* num_taps */
+  bool flat; /* rows are computed as one run over the pitch into a scratch row, then cut: for narrow maps */
+} tercel_depthwise;
+
+typedef struct tercel_conv_kernels {
+  /* Packs rows k0 .. k0 + k of columns n0 .. n0 + n of B into panels of the product's nr columns.  in: one image's channels of one
+   * group, [channel][z][y][x], nothing readable before in or at and behind in_end.  Writes up to TERCEL_GEMM_SLACK floats behind the
+   * last panel. */
+  void (*pack)(const tercel_conv_view *view, const float *in, const float *in_end, int64_t k0, int64_t k, int64_t n0,
+               int64_t n, float *out);
+  /* Output rows y0 .. y0 + count (at most d->band) of one channel: in [y][x] whole, w [num_taps], out at row y0.
+   * plane: tercel_depthwise_floats(d) floats of scratch. */
+  void (*depthwise)(const tercel_depthwise *d, const float *in, const float *w, float bias, int64_t y0, int64_t count,
+                    float *out, float *plane);
+} tercel_conv_kernels;
+
+extern const tercel_conv_kernels tercel_conv_kernels_baseline, tercel_conv_kernels_avx2, tercel_conv_kernels_avx512;
+
+/* Readable floats wanted behind what a vector loop reads. */
+enum { TERCEL_CONV_SLACK = 64 };
+
+static inline int64_t tercel_depthwise_plane_floats(const tercel_depthwise *d) {
+  return d->y.stride * d->x.stride * d->rows * d->pitch + TERCEL_CONV_SLACK;
+}
+static inline int64_t tercel_depthwise_floats(const tercel_depthwise *d) {
+  return tercel_depthwise_plane_floats(d) + (d->flat ? d->band * d->pitch + TERCEL_CONV_SLACK : 0);
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* f32 register tiles, packing and dot products.  See gemm.h for layouts and promises. */
+#include "backends/cpu/kernels/gemm.h"
+
+#include "backends/cpu/kernels/gemm_size.h"
+
+/* ---- tiles ---- */
+
+/* Adds the start to alpha times the products, clamps, stores.  One copy for all tiles: the products come through memory, which costs
+ * little beside the many multiply-adds that made them. */
+static __attribute__((noinline)) void store_tile(const tercel_gemm_tile *t, int rows, const float *products) {
+  const vf alpha = vf_set(t->alpha), low = vf_set(t->low), high = vf_set(t->high);
+  for (int r = 0; r < rows; ++r, products += GEMM_NR) {
+    float *c = t->c + r * t->c_row;
+    const float *starts = t->add ? c : t->col_bias;
+    const vf start = vf_set(t->row_bias != NULL && !t->add ? t->row_bias[r] : 0.0f);
+    int64_t col = 0;
+    for (; col + TERCEL_VEC <= t->cols; col += TERCEL_VEC) {
+      vf x = vf_fma(alpha, vf_load(products + col), starts != NULL ? vf_load(starts + col) : start);
+      if (t->clamp) x = vf_min_fast(high, vf_max_fast(low, x));
+      vf_store(c + col, x);
+    }
+    const int64_t left = t->cols - col;
+    if (left > 0) {
+      vf x = vf_fma(alpha, vf_load(products + col), starts != NULL ? vf_load_n(starts + col, left) : start);
+      if (t->clamp) x = vf_min_fast(high, vf_max_fast(low, x));
+      vf_store_n(c + col, x, left);
+    }
+  }
+}
+
+/* The one tile: rows, vectors and direct are constants where it is called, so that acc lives in registers. */
+static inline __attribute__((always_inline)) void multiply(const tercel_gemm_tile *t, const int rows, const int vectors,
+                                                           const bool direct) {
+  vf acc[GEMM_MR][GEMM_VECTORS];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; ++v) acc[r][v] = vf_zero();
+  }
+  const float *a = t->a, *b = t->b;
+  const int64_t a_row = direct ? t->a_row : 1, a_step = direct ? 1 : GEMM_MR, b_step = t->b_step;
+  for (int64_t k = t->k; k > 0; --k) {
+    vf row[GEMM_VECTORS];
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; ++v) row[v] = vf_load(b + v * TERCEL_VEC);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      const vf x = vf_set(a[r * a_row]);
+#pragma GCC unroll 3
+      for (int v = 0; v < vectors; ++v) acc[r][v] = vf_fma(x, row[v], acc[r][v]);
+    }
+    a += a_step;
+    b += b_step;
+  }
+  float products[GEMM_MR * GEMM_NR];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; ++v) vf_store(products + r * GEMM_NR + v * TERCEL_VEC, acc[r][v]);
+  }
+  store_tile(t, rows, products);
+}
+
+/* clang-format off */
+#if defined(__AVX512F__) || defined(__ARM_NEON)
+#define GEMM_TILES(T) T(1, 1) T(1, 2) T(1, 3) T(2, 1) T(2, 2) T(2, 3) T(3, 1) T(3, 2) T(3, 3) T(4, 1) T(4, 2) T(4, 3) \
+                      T(5, 1) T(5, 2) T(5, 3) T(6, 1) T(6, 2) T(6, 3) T(7, 1) T(7, 2) T(7, 3) T(8, 1) T(8, 2) T(8, 3)
+#elif defined(__AVX2__)
+#define GEMM_TILES(T) T(1, 1) T(1, 2) T(1, 3) T(2, 1) T(2, 2) T(2, 3) T(3, 1) T(3, 2) T(3, 3) T(4, 1) T(4, 2) T(4, 3)
+#else
+#define GEMM_TILES(T) T(1, 1) T(1, 2) T(2, 1) T(2, 2) T(3, 1) T(3, 2) T(4, 1) T(4, 2)
+#endif
+/* clang-format on */
+
+#define DEFINE_TILES(rows, vectors)                                                                                    \
+  static void packed_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, false); }              \
+  static void direct_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, true); }
+GEMM_TILES(DEFINE_TILES)
+
+/* ---- packing ---- */
+
+static void pack_a(int64_t m, int64_t k, const float *a, int64_t a_row, int64_t a_col, float *out) {
+  for (; m > 0; m -= GEMM_MR, a += GEMM_MR * a_row, out += GEMM_MR * k) {
+    const int64_t rows = m < GEMM_MR ? m : GEMM_MR;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < k; ++i) out[i * GEMM_MR + r] = a[r * a_row + i * a_col];
+    for (int64_t r = rows; r < GEMM_MR; ++r)
+      for (int64_t i = 0; i < k; ++i) out[i * GEMM_MR + r] = 0;
+  }
+}
+
+/* One panel whose columns are contiguous in each row. */
+static void pack_rows(int64_t k, int64_t cols, const float *b, int64_t b_row, float *out) {
+  if (cols == GEMM_NR) {
+    for (int64_t i = 0; i < k; ++i, b += b_row, out += GEMM_NR)
+      for (int v = 0; v < GEMM_VECTORS; ++v) vf_store(out + v * TERCEL_VEC, vf_load(b + v * TERCEL_VEC));
+    return;
+  }
+  for (int64_t i = 0; i < k; ++i, b += b_row, out += GEMM_NR)
+    for (int v = 0; v < GEMM_VECTORS; ++v) {
+      const int64_t left = cols - v * TERCEL_VEC;
+      vf_store(out + v * TERCEL_VEC, left > 0 ? vf_load_n(b + v * TERCEL_VEC, left) : vf_zero());
+    }
+}
+
+typedef float f4 __attribute__((vector_size(16)));
+
+static inline f4 load4(const float *p) {
+  f4 r;
+  memcpy(&r, p, sizeof r);
+  return r;
+}
+static inline void store4(float *p, f4 x) { memcpy(p, &x, sizeof x); }
+
+#if defined(__clang__)
+#define SHUFFLE4(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef int32_t i4 __attribute__((vector_size(16)));
+#define SHUFFLE4(a, b, i, j, k, l) __builtin_shuffle(a, b, (i4){i, j, k, l})
+#endif
+
+/* out[j * step + i] = in[i][j] for 4 rows and 4 columns. */
+static inline void transpose4(const float *in, int64_t row, float *out, int64_t step) {
+  const f4 a = load4(in), b = load4(in + row), c = load4(in + 2 * row), d = load4(in + 3 * row);
+  const f4 ab_low = SHUFFLE4(a, b, 0, 4, 1, 5), ab_high = SHUFFLE4(a, b, 2, 6, 3, 7);
+  const f4 cd_low = SHUFFLE4(c, d, 0, 4, 1, 5), cd_high = SHUFFLE4(c, d, 2, 6, 3, 7);
+  store4(out, SHUFFLE4(ab_low, cd_low, 0, 1, 4, 5));
+  store4(out + step, SHUFFLE4(ab_low, cd_low, 2, 3, 6, 7));
+  store4(out + 2 * step, SHUFFLE4(ab_high, cd_high, 0, 1, 4, 5));
+  store4(out + 3 * step, SHUFFLE4(ab_high, cd_high, 2, 3, 6, 7));
+}
+
+/* One panel whose columns are contiguous in k (b transposed), or with any strides. */
+static void pack_columns(int64_t k, int64_t cols, const float *b, int64_t b_row, int64_t b_col, float *out) {
+  int64_t done = 0;
+  if (b_row == 1) {
+    for (; done + 4 <= cols; done += 4) {
+      int64_t i = 0;
+      for (; i + 4 <= k; i += 4) transpose4(b + done * b_col + i, b_col, out + i * GEMM_NR + done, GEMM_NR);
+      for (; i < k; ++i)
+        for (int64_t j = done; j < done + 4; ++j) out[i * GEMM_NR + j] = b[i + j * b_col];
+    }
+  }
+  for (int64_t i = 0; i < k; ++i) {
+    for (int64_t j = done; j < cols; ++j) out[i * GEMM_NR + j] = b[i * b_row + j * b_col];
+    for (int64_t j = cols; j < GEMM_NR; ++j) out[i * GEMM_NR + j] = 0;
+  }
+}
+
+static void pack_b(int64_t k, int64_t n, const float *b, int64_t b_row, int64_t b_col, float *out) {
+  for (; n > 0; n -= GEMM_NR, b += GEMM_NR * b_col, out += GEMM_NR * k) {
+    const int64_t cols = n < GEMM_NR ? n : GEMM_NR;
+    if (b_col == 1)
+      pack_rows(k, cols, b, b_row, out);
+    else
+      pack_columns(k, cols, b, b_row, b_col, out);
+  }
+}
+
+/* ---- dot products ---- */
+
+/* `count` rows of b at once, so that each load of a serves several. */
+static inline __attribute__((always_inline)) void dot_rows(const int count, int64_t k, const float *a, const float *b,
+                                                           int64_t b_row, float *out) {
+  v16 sum[4];
+#pragma GCC unroll 4
+  for (int j = 0; j < count; ++j) sum[j] = v16_set(0);
+  int64_t i = 0;
+  for (; i + 16 <= k; i += 16) {
+    const v16 x = v16_load(a + i);
+#pragma GCC unroll 4
+    for (int j = 0; j < count; ++j) sum[j] = v16_fma(x, v16_load(b + j * b_row + i), sum[j]);
+  }
+  if (i < k) {
+    const v16 x = v16_load_n_or(a + i, k - i, 0);
+#pragma GCC unroll 4
+    for (int j = 0; j < count; ++j) sum[j] = v16_fma(x, v16_load_n_or(b + j * b_row + i, k - i, 0), sum[j]);
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < count; ++j) out[j] = v16_sum(sum[j]);
+}
+
+static void dots(int64_t n, int64_t k, const float *a, const float *b, int64_t b_row, float *out) {
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) dot_rows(4, k, a, b + j * b_row, b_row, out + j);
+  for (; j < n; ++j) dot_rows(1, k, a, b + j * b_row, b_row, out + j);
+}
+
+/* ---- table ---- */
+
+#define PACKED_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = packed_##rows##_##vectors,
+#define DIRECT_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = direct_##rows##_##vectors,
+
+const tercel_gemm_kernels TERCEL_LEVEL_NAME(tercel_gemm_kernels) = {.mr = GEMM_MR,
+                                                                    .nr = GEMM_NR,
+                                                                    .lanes = TERCEL_VEC,
+                                                                    .packed = {GEMM_TILES(PACKED_ENTRY)},
+                                                                    .direct = {GEMM_TILES(DIRECT_ENTRY)},
+                                                                    .pack_a = pack_a,
+                                                                    .pack_b = pack_b,
+                                                                    .dots = dots};

@@ -1,0 +1,66 @@
+/* Matrix product, f32: register tiles and the packing that feeds them.  The loops around them stand in cpu/gemm.c.
+ *
+ *     C[m][n] = start + alpha * sum over k of A(m, k) B(k, n)
+ *
+ * A tile is `mr` rows by `nr` columns of C, kept in registers over a run of k:
+ *
+ *                    B, a panel of nr columns: row k at b + k * b_step
+ *                    b0 b1 .. | b.. | ..        nr / lanes vectors
+ *     A, a panel     +--------+-----+----+
+ *     of mr rows:  a | acc    | acc | .. |      one multiply-add of a broadcast element of A
+ *     a[k][m] or   a | ..                |      with each vector of B
+ *     a[m][k]        +-------------------+
+ *
+ * Packed A: panels of mr rows, [ceil(m / mr)][k][mr].  Packed B: panels of nr columns, [ceil(n / nr)][k][nr].  What lies beyond m or n in
+ * the last panel is 0.
+ *
+ * Numbers: k runs upwards in one chain of fused multiply-adds an element (multiply and add at baseline), so that neither the tile's size
+ * nor its place changes a result; cpu/gemm.c cuts k every TERCEL_GEMM_KC. */
+#ifndef TERCEL_BACKENDS_CPU_KERNELS_GEMM_H
+#define TERCEL_BACKENDS_CPU_KERNELS_GEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How k is cut: a run of A's panel stays in the first-level cache; the same on all machines, since it decides how sums are grouped. */
+enum { TERCEL_GEMM_KC = 256 };
+
+typedef struct tercel_gemm_tile {
+  int64_t k;
+  const float *a;
+  int64_t a_row; /* direct A: element (m, k) is a[m * a_row + k].  Not used for packed A: a[k * mr + m] */
+  const float *b;
+  int64_t b_step; /* whole vectors are read from each row of B: memory up to ceil(cols / lanes) * lanes must be there */
+  float *c;
+  int64_t c_row;
+  int64_t cols; /* 1 .. nr: nothing of C beyond is read or written */
+  float alpha;
+  bool add;              /* start is what C holds; else the biases, each NULL for 0 (not both given) */
+  const float *row_bias; /* one a row */
+  const float *col_bias; /* one a column */
+  bool clamp;            /* store min(max(x, low), high), NaN stays */
+  float low, high;
+} tercel_gemm_tile;
+
+typedef void (*tercel_gemm_tile_fn)(const tercel_gemm_tile *tile);
+
+enum { TERCEL_GEMM_MAX_MR = 8, TERCEL_GEMM_MAX_VECTORS = 3 };
+
+typedef struct tercel_gemm_kernels {
+  int mr, nr, lanes;
+  /* [rows - 1][vectors of a row - 1] */
+  tercel_gemm_tile_fn packed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A packed */
+  tercel_gemm_tile_fn direct[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A as it lies */
+  /* Element (m, k) of A is a[m * a_row + k * a_col]; writes ceil(m / mr) panels of k * mr floats. */
+  void (*pack_a)(int64_t m, int64_t k, const float *a, int64_t a_row, int64_t a_col, float *out);
+  /* Element (k, n) of B is b[k * b_row + n * b_col]; writes ceil(n / nr) panels of k * nr floats. */
+  void (*pack_b)(int64_t k, int64_t n, const float *b, int64_t b_row, int64_t b_col, float *out);
+  /* out[j] = dot(a, b + j * b_row) over k, for j in [0, n): for a single row against rows as they lie.
+   * 16 lanes, summed in the fixed tree of vec.h. */
+  void (*dots)(int64_t n, int64_t k, const float *a, const float *b, int64_t b_row, float *out);
+} tercel_gemm_kernels;
+
+extern const tercel_gemm_kernels tercel_gemm_kernels_baseline, tercel_gemm_kernels_avx2, tercel_gemm_kernels_avx512;
+
+#endif
