@@ -77,8 +77,12 @@ bool tercel_dtype_size(tercel_dtype dtype, int64_t elements, size_t *bytes_out) 
 
 /* ---- bits ---- */
 
+/* What is none of our numbers: no type, complex, strings. */
+static bool has_no_bits(int bits) { return bits == 0 || bits > 64; }
+
 static uint64_t load_bits(const void *data, int bits, int64_t index) {
   const uint8_t *const bytes = data;
+  if (has_no_bits(bits)) return 0;
   if (bits < 8) {
     const int per_byte = 8 / bits;
     return (uint64_t)(bytes[index / per_byte] >> (bits * (int)(index % per_byte))) & ((1u << bits) - 1);
@@ -90,6 +94,7 @@ static uint64_t load_bits(const void *data, int bits, int64_t index) {
 
 static void store_bits(void *data, int bits, int64_t index, uint64_t value) {
   uint8_t *const bytes = data;
+  if (has_no_bits(bits)) return;
   if (bits < 8) {
     const int per_byte = 8 / bits, shift = bits * (int)(index % per_byte);
     const unsigned mask = ((1u << bits) - 1) << shift;
