@@ -4,7 +4,6 @@
 
 #define PENDING(upper, lower) \
   const tercel_op tercel_op_##lower = {.name = #lower, .id = TERCEL_OP_##upper, .max_inputs = -1, .max_outputs = 64};
-PENDING(POINTWISE,         pointwise)
 PENDING(REDUCE,            reduce)
 PENDING(ARG_REDUCE,        arg_reduce)
 PENDING(CUMSUM,            cumsum)

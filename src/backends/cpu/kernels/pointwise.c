@@ -116,10 +116,9 @@ VEC_INLINE vf leaky_relu(vf a, vf p, vf q) {
   (void)q;
   return vf_select(vf_lt(a, vf_zero()), p * a, a);
 }
-/* NaN > p is false, so NaN gives 0, as the formula says. */
 VEC_INLINE vf thresholded_relu(vf a, vf p, vf q) {
   (void)q;
-  return vf_select(vf_gt(a, p), a, vf_zero());
+  return vf_select(vf_le(a, p), vf_zero(), a);
 }
 VEC_INLINE vf elu(vf a, vf p, vf q) {
   (void)q;
@@ -136,7 +135,7 @@ VEC_INLINE vf silu(vf a, vf p, vf q) {
   return vf_silu(a, p);
 }
 VEC_INLINE vf shrink(vf a, vf p, vf q) {
-  const vf below = vf_select(vf_lt(a, -p), a + q, vf_zero());
+  const vf below = vf_select(vf_lt(a, -p), a + q, vf_select(vf_isnan(a), a, vf_zero()));
   return vf_select(vf_gt(a, p), a - q, below);
 }
 

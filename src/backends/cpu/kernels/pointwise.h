@@ -51,7 +51,6 @@ typedef struct tercel_pointwise_kernels {
 typedef struct tercel_pointwise_plain_kernels {
   tercel_lanes_fn fn[TERCEL_LANE_COUNT][TERCEL_FN_COUNT];     /* by the lane of operand a (select: of b) */
   tercel_lanes_fn cast[TERCEL_LANE_COUNT][TERCEL_LANE_COUNT]; /* [from][to] */
-  tercel_lanes_fn fill[9];                                    /* by bytes an element: 1, 2, 4, 8 */
 } tercel_pointwise_plain_kernels;
 
 /* ---- compiled programs ---- */

@@ -33,6 +33,13 @@ _Static_assert(TERCEL_VEC % VEC_NATIVE == 0 && TERCEL_VEC <= 16, "a vector is ma
 #define VEC_JOIN(a, b) VEC_JOIN2(a, b)
 #define TERCEL_LEVEL_NAME(name) VEC_JOIN(name, TERCEL_LEVEL)
 
+/* Before a loop: its iterations may run in any order, though the compiler can't see it (a result may lie on an operand). */
+#if defined(__clang__)
+#define VEC_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define VEC_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 typedef float vf __attribute__((vector_size(4 * TERCEL_VEC)));
 typedef int32_t vi __attribute__((vector_size(4 * TERCEL_VEC)));
 typedef uint32_t vu __attribute__((vector_size(4 * TERCEL_VEC)));
