@@ -33,7 +33,7 @@ void tercel_imported_deinit(tercel_imported *imported);
 tercel_status tercel_import_file(const char *path, const tercel_import_options *options, tercel_imported *out,
                                  tercel_error *err);
 /* The same from memory, which must outlive the graph and its clones.  folder: where external data may lie, NULL for none. */
-tercel_status tercel_import_memory(const void *data, size_t bytes, const char *folder, const tercel_import_options *options,
-                                   tercel_imported *out, tercel_error *err);
+tercel_status tercel_import_memory(const void *data, size_t bytes, const char *folder,
+                                   const tercel_import_options *options, tercel_imported *out, tercel_error *err);
 
 #endif

@@ -1,0 +1,169 @@
+/* What builders work with.  A builder turns one ONNX node into nodes of the graph:
+ *
+ *     void tercel_onnx_build_thing(tercel_onnx_call *c) {
+ *       const int64_t axis = tercel_onnx_get_int(c, "axis", 1);
+ *       tercel_node *const n = tercel_onnx_begin(c, &tercel_op_thing, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
+ *       tercel_onnx_set_int(c, n, "axis", axis);
+ *       tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+ *     }
+ *
+ * Errors are sticky: the first failure is kept in the call, after it nothing is made and values come back NULL; so a builder
+ * reads like a formula.  It must only not look into a value without asking tercel_onnx_ok (or tercel_onnx_rank and the
+ * like, which are safe).  Attributes that nobody asked for are refused by the caller, by name. */
+#ifndef TERCEL_IMPORT_ONNX_BUILD_H
+#define TERCEL_IMPORT_ONNX_BUILD_H
+
+#include "import/onnx/onnx.h"
+
+/* One node being built. */
+typedef struct tercel_onnx_call {
+  tercel_onnx *import;
+  const tercel_onnx_scope *scope;
+  tercel_graph *graph;
+  const tercel_onnx_node *node;
+  const struct tercel_onnx_row *row;
+  const char *name;            /* for new nodes */
+  int64_t version;             /* of the operator's domain */
+  tercel_value *const *inputs; /* NULL: absent; trailing absent ones are cut */
+  size_t num_inputs;
+  tercel_value **outputs; /* to be filled */
+  size_t num_outputs;     /* up to the last one that has a name */
+  uint64_t attrs_read;    /* bit i: attribute i of the node */
+  bool poisoned;          /* a subgraph holds something unsupported, which was noted */
+  tercel_status status;   /* the first failure */
+  tercel_error *err;      /* its message; never NULL */
+} tercel_onnx_call;
+
+/* A row of the table of builders. */
+typedef struct tercel_onnx_row {
+  const char *domain, *op_type; /* "": ai.onnx */
+  int since;                    /* first version it serves, up to the next row of the same operator */
+  int min_inputs, max_inputs;   /* -1: any number */
+  int max_outputs;
+  void (*build)(tercel_onnx_call *c);
+  int detail; /* what a builder that serves several operators must know: mostly a tercel_fn */
+} tercel_onnx_row;
+
+/* The row for a version; NULL when there is none.  *newer (may be NULL): there is one for newer versions. */
+const tercel_onnx_row *tercel_onnx_find_row(const char *domain, const char *op_type, int64_t version, bool *newer);
+/* All rows, ended by one without op_type. */
+const tercel_onnx_row *tercel_onnx_rows(void);
+
+/* The builders.  The list names some of them for several operators. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wredundant-decls"
+#define ONNX(domain, op_type, since, min_inputs, max_inputs, max_outputs, builder, detail)                             \
+  void tercel_onnx_build_##builder(tercel_onnx_call *c);
+#include "import/onnx/builders.inc"
+#undef ONNX
+#pragma GCC diagnostic pop
+
+/* ---- failures ---- */
+
+static inline bool tercel_onnx_ok(const tercel_onnx_call *c) { return c->status == TERCEL_OK; }
+/* Keeps the first failure; the node's label is put before the message by the caller. */
+void tercel_onnx_fail(tercel_onnx_call *c, tercel_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- attributes: the value, or the fallback where the node has none ---- */
+
+/* The attribute with its reference (inside a function) resolved; NULL: absent.  Checks its type. */
+const tercel_onnx_attr *tercel_onnx_get_attr(tercel_onnx_call *c, const char *name, tercel_onnx_attr_type type);
+bool tercel_onnx_has_attr(const tercel_onnx_call *c, const char *name);
+/* Fails when it is missing. */
+void tercel_onnx_need_attr(tercel_onnx_call *c, const char *name);
+/* For attributes that change nothing here (hints of old versions). */
+void tercel_onnx_ignore_attr(tercel_onnx_call *c, const char *name);
+int64_t tercel_onnx_get_int(tercel_onnx_call *c, const char *name, int64_t fallback);
+double tercel_onnx_get_float(tercel_onnx_call *c, const char *name, double fallback);
+const char *tercel_onnx_get_text(tercel_onnx_call *c, const char *name, const char *fallback);
+const int64_t *tercel_onnx_get_ints(tercel_onnx_call *c, const char *name, size_t *count); /* NULL and 0 when absent */
+const float *tercel_onnx_get_floats(tercel_onnx_call *c, const char *name, size_t *count);
+const tercel_onnx_graph *tercel_onnx_get_graph(tercel_onnx_call *c, const char *name); /* fails when it is missing */
+/* An attribute that holds a TensorProto.DataType; NONE when absent, unless there is a fallback. */
+tercel_dtype tercel_onnx_get_dtype(tercel_onnx_call *c, const char *name, tercel_dtype fallback);
+
+/* ---- inputs and what is known of values ---- */
+
+static inline tercel_value *tercel_onnx_in(const tercel_onnx_call *c, size_t i) {
+  return i < c->num_inputs ? c->inputs[i] : NULL;
+}
+/* Does somebody want output i? */
+bool tercel_onnx_wants_output(const tercel_onnx_call *c, size_t i);
+/* Rank, or UNSUPPORTED when it isn't known; 0 after a failure. */
+int tercel_onnx_rank(tercel_onnx_call *c, const tercel_value *value);
+tercel_dtype tercel_onnx_dtype_of(const tercel_value *value); /* NONE for NULL */
+/* Dim i of a value of known rank, counted from the end where negative; -1 when it is no number. */
+int64_t tercel_onnx_dim_of(tercel_onnx_call *c, const tercel_value *value, int i);
+/* The numbers in a constant (or inferred) list of integers; false when they aren't known. */
+bool tercel_onnx_known_ints(tercel_onnx_call *c, const tercel_value *value, int64_t *out, size_t capacity,
+                            size_t *count);
+/* The value of a constant scalar (one element). */
+bool tercel_onnx_known_scalar(const tercel_value *value, double *out);
+
+/* ---- constants ---- */
+
+tercel_value *tercel_onnx_i64s(tercel_onnx_call *c, const int64_t *values, size_t count);
+tercel_value *tercel_onnx_i64(tercel_onnx_call *c, int64_t value); /* [1] */
+tercel_value *tercel_onnx_scalar(tercel_onnx_call *c, tercel_dtype dtype, double value);
+/* A scalar of the dtype that `like` has. */
+tercel_value *tercel_onnx_scalar_like(tercel_onnx_call *c, const tercel_value *like, double value);
+
+/* ---- nodes ---- */
+
+/* Adds a node whose types are inferred by tercel_onnx_end, once its attributes are set. */
+tercel_node *tercel_onnx_begin_list(tercel_onnx_call *c, const tercel_op *op, size_t num_outputs,
+                                    tercel_value *const *inputs, size_t num_inputs);
+#define TERCEL_ONNX_VALUES(...)                                                                                        \
+  (tercel_value *const[]){__VA_ARGS__}, sizeof((tercel_value *const[]){__VA_ARGS__}) / sizeof(void *)
+#define tercel_onnx_begin(c, op, num_outputs, ...)                                                                     \
+  tercel_onnx_begin_list(c, op, num_outputs, TERCEL_ONNX_VALUES(__VA_ARGS__))
+void tercel_onnx_set_int(tercel_onnx_call *c, tercel_node *node, const char *name, int64_t value);
+void tercel_onnx_set_float(tercel_onnx_call *c, tercel_node *node, const char *name, double value);
+void tercel_onnx_set_text(tercel_onnx_call *c, tercel_node *node, const char *name, const char *value);
+void tercel_onnx_set_ints(tercel_onnx_call *c, tercel_node *node, const char *name, const int64_t *values,
+                          size_t count);
+void tercel_onnx_set_dtype(tercel_onnx_call *c, tercel_node *node, const char *name, tercel_dtype value);
+/* Copies an attribute of the node under the same name, where it is there. */
+void tercel_onnx_copy_int(tercel_onnx_call *c, tercel_node *node, const char *name);
+void tercel_onnx_copy_float(tercel_onnx_call *c, tercel_node *node, const char *name);
+void tercel_onnx_copy_ints(tercel_onnx_call *c, tercel_node *node, const char *name);
+/* Infers the node; its first output. */
+tercel_value *tercel_onnx_end(tercel_onnx_call *c, tercel_node *node);
+/* A node without attributes, whole. */
+#define tercel_onnx_op(c, op, ...) tercel_onnx_end(c, tercel_onnx_begin(c, op, 1, __VA_ARGS__))
+
+/* Gives output i of the ONNX node. */
+void tercel_onnx_return(tercel_onnx_call *c, size_t i, tercel_value *value);
+/* Gives all outputs of the node, in order, as those of the ONNX node. */
+void tercel_onnx_return_all(tercel_onnx_call *c, tercel_node *node);
+
+/* ---- small expressions ---- */
+
+tercel_value *tercel_onnx_fn1(tercel_onnx_call *c, tercel_fn fn, tercel_value *a);
+tercel_value *tercel_onnx_fn2(tercel_onnx_call *c, tercel_fn fn, tercel_value *a, tercel_value *b);
+tercel_value *tercel_onnx_fn3(tercel_onnx_call *c, tercel_fn fn, tercel_value *a, tercel_value *b, tercel_value *d);
+/* One operand with immediates, as floats or integers by a's dtype. */
+tercel_value *tercel_onnx_fn_with(tercel_onnx_call *c, tercel_fn fn, tercel_value *a, double p, double q);
+/* a op number, the number in a's dtype */
+tercel_value *tercel_onnx_fn_number(tercel_onnx_call *c, tercel_fn fn, tercel_value *a, double number);
+tercel_value *tercel_onnx_cast(tercel_onnx_call *c, tercel_value *a, tercel_dtype dtype); /* a itself when it has it */
+/* saturate, round: see the function code cast. */
+tercel_value *tercel_onnx_cast_with(tercel_onnx_call *c, tercel_value *a, tercel_dtype dtype, bool saturate,
+                                    char round);
+tercel_value *tercel_onnx_reduce(tercel_onnx_call *c, const char *kind, tercel_value *a, const int64_t *axes,
+                                 size_t count, bool keepdims);
+tercel_value *tercel_onnx_shape_of(tercel_onnx_call *c, tercel_value *a);
+tercel_value *tercel_onnx_reshape(tercel_onnx_call *c, tercel_value *a, tercel_value *shape);
+tercel_value *tercel_onnx_reshape_to(tercel_onnx_call *c, tercel_value *a, const int64_t *dims, size_t count);
+tercel_value *tercel_onnx_transpose(tercel_onnx_call *c, tercel_value *a, const int64_t *perm, size_t count);
+tercel_value *tercel_onnx_unsqueeze(tercel_onnx_call *c, tercel_value *a, const int64_t *axes, size_t count);
+tercel_value *tercel_onnx_concat(tercel_onnx_call *c, tercel_value *const *values, size_t count, int64_t axis);
+/* a[start:end] along one axis */
+tercel_value *tercel_onnx_slice(tercel_onnx_call *c, tercel_value *a, int64_t axis, int64_t start, int64_t end);
+/* Dim i of a as i64[1]: a constant where it is a number. */
+tercel_value *tercel_onnx_dim_value(tercel_onnx_call *c, tercel_value *a, int64_t i);
+/* A tensor of `shape` (i64 list) filled with the scalar. */
+tercel_value *tercel_onnx_fill(tercel_onnx_call *c, tercel_value *scalar, tercel_value *shape);
+
+#endif

@@ -1,0 +1,211 @@
+/* Control flow: If, Loop, Scan.  What their subgraphs use of the graph around them becomes inputs of the node: captures. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "import/onnx/build.h"
+
+static void keep(tercel_onnx_call *c, tercel_status status) {
+  if (tercel_onnx_ok(c)) c->status = status;
+}
+
+/* A control node being built: its own inputs and subgraphs, and what the subgraphs take from outside. */
+typedef struct control {
+  const tercel_op *op;
+  const tercel_onnx_graph *graphs[2];
+  size_t num_graphs;
+  const tercel_type *input_types; /* of each subgraph */
+  size_t num_input_types;
+  tercel_value *const *inputs;
+  size_t num_inputs;
+  size_t num_outputs;
+  tercel_onnx_free_names names;
+} control;
+
+/* The names must be defined outside; one that depends on something unsupported makes the node so. */
+static void check_names(tercel_onnx_call *c, const control *k) {
+  for (size_t i = 0; i < k->names.count; i++) {
+    const tercel_value *const value = tercel_map_get(&c->scope->values, k->names.names[i], NULL);
+    if (!value)
+      tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "its subgraph uses '%s', which nothing defines", k->names.names[i]);
+    if (value == TERCEL_ONNX_POISON) c->poisoned = true;
+  }
+}
+
+/* Constants are copied into the subgraphs, so they are no captures. */
+static tercel_node *add_node(tercel_onnx_call *c, const control *k) {
+  const size_t room = k->num_inputs + k->names.count;
+  tercel_value **const inputs = tercel_arena_alloc_array(&c->import->arena, room, sizeof *inputs);
+  if (!inputs) {
+    keep(c, tercel_fail_memory(c->err, room * sizeof *inputs, "inputs"));
+    return NULL;
+  }
+  if (k->num_inputs > 0) memcpy(inputs, k->inputs, k->num_inputs * sizeof *inputs);
+  size_t num_captures = 0;
+  for (size_t i = 0; i < k->names.count; i++) {
+    tercel_value *const value = tercel_map_get(&c->scope->values, k->names.names[i], NULL);
+    if (!value->constant) inputs[k->num_inputs + num_captures++] = value;
+  }
+  tercel_node *const n = tercel_onnx_begin_list(c, k->op, k->num_outputs, inputs, k->num_inputs + num_captures);
+  if (n) n->num_captures = (uint32_t)num_captures;
+  return n;
+}
+
+static void add_subgraphs(tercel_onnx_call *c, const control *k, tercel_node *n) {
+  for (size_t i = 0; tercel_onnx_ok(c) && i < k->num_graphs; i++) {
+    const tercel_onnx_subgraph subgraph = {.proto = k->graphs[i],
+                                           .input_types = k->input_types,
+                                           .num_inputs = k->num_input_types,
+                                           .free_names = &k->names};
+    tercel_graph *graph = NULL;
+    keep(c, tercel_graph_add_subgraph(n, (uint32_t)i, k->graphs[i]->name, &graph, c->err));
+    if (tercel_onnx_ok(c))
+      keep(c, tercel_onnx_build_subgraph(c->import, c->scope, graph, &subgraph, &c->poisoned, c->err));
+  }
+}
+
+/* The node with its subgraphs; the caller sets attributes and infers it.  NULL when something in it is unsupported. */
+static tercel_node *begin(tercel_onnx_call *c, control *k) {
+  k->names.arena = &c->import->arena;
+  for (size_t i = 0; tercel_onnx_ok(c) && i < k->num_graphs; i++)
+    keep(c, tercel_onnx_add_free_names(&k->names, k->graphs[i], c->err));
+  if (tercel_onnx_ok(c)) check_names(c, k);
+  tercel_node *n = NULL;
+  if (tercel_onnx_ok(c) && !c->poisoned) n = add_node(c, k);
+  if (n) add_subgraphs(c, k, n);
+  tercel_onnx_free_names_deinit(&k->names);
+  return c->poisoned || !tercel_onnx_ok(c) ? NULL : n;
+}
+
+static void end(tercel_onnx_call *c, tercel_node *n) {
+  if (n) tercel_onnx_return_all(c, n);
+}
+
+/* ---- If ------------------------------------------------------------------------------------------------------------- */
+
+void tercel_onnx_build_if(tercel_onnx_call *c) {
+  const tercel_onnx_graph *const then = tercel_onnx_get_graph(c, "then_branch");
+  const tercel_onnx_graph *const other = tercel_onnx_get_graph(c, "else_branch");
+  if (!tercel_onnx_ok(c)) return;
+  if (then->outputs.count != other->outputs.count || then->outputs.count < c->num_outputs)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "then_branch has %zu outputs, else_branch %zu, the node %zu",
+                     then->outputs.count, other->outputs.count, c->num_outputs);
+  tercel_value *cond = tercel_onnx_in(c, 0);
+  if (cond->type.shape.rank > 0) cond = tercel_onnx_reshape_to(c, cond, NULL, 0);
+  control k = {.op = &tercel_op_if,
+               .graphs = {then, other},
+               .num_graphs = 2,
+               .inputs = &cond,
+               .num_inputs = 1,
+               .num_outputs = then->outputs.count};
+  end(c, begin(c, &k));
+}
+
+/* ---- Loop ------------------------------------------------------------------------------------------------------------ */
+
+static tercel_type scalar_type(tercel_dtype dtype) { return (tercel_type){.dtype = dtype}; }
+
+/* What an iteration hands on keeps its element type and rank; its dims may change. */
+static tercel_type carried_type(tercel_onnx_call *c, const tercel_value *initial) {
+  tercel_type type = initial->type;
+  for (int i = 0; i < type.shape.rank; i++) type.shape.dims[i] = tercel_dim_unknown(c->graph->dims);
+  if (type.kind != TERCEL_TYPE_TENSOR) type.shape.rank = -1;
+  return type;
+}
+
+static tercel_type *allocate_types(tercel_onnx_call *c, size_t count) {
+  tercel_type *const types = tercel_arena_alloc_array(&c->import->arena, count, sizeof *types);
+  if (!types) keep(c, tercel_fail_memory(c->err, count * sizeof *types, "types"));
+  return types;
+}
+
+static tercel_value *rank_0(tercel_onnx_call *c, tercel_value *v) {
+  return v && v->type.shape.rank > 0 ? tercel_onnx_reshape_to(c, v, NULL, 0) : v;
+}
+
+void tercel_onnx_build_loop(tercel_onnx_call *c) {
+  const tercel_onnx_graph *const body = tercel_onnx_get_graph(c, "body");
+  if (!tercel_onnx_ok(c)) return;
+  const size_t num_own = c->num_inputs > 2 ? c->num_inputs : 2, carried = num_own - 2;
+  tercel_value **const inputs = tercel_arena_alloc_array(&c->import->arena, num_own, sizeof *inputs);
+  tercel_type *const types = allocate_types(c, num_own);
+  if (!inputs || !types) {
+    keep(c, tercel_fail_memory(c->err, num_own * sizeof *inputs, "inputs"));
+    return;
+  }
+  inputs[0] = rank_0(c, tercel_onnx_in(c, 0));
+  inputs[1] = rank_0(c, tercel_onnx_in(c, 1));
+  types[0] = scalar_type(TERCEL_DTYPE_I64);
+  types[1] = scalar_type(TERCEL_DTYPE_BOOL);
+  for (size_t i = 2; i < num_own; i++) {
+    inputs[i] = tercel_onnx_in(c, i);
+    if (inputs[i])
+      types[i] = carried_type(c, inputs[i]);
+    else
+      tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "input %zu is absent, but required", i);
+  }
+  if (body->outputs.count < 1 + carried || body->outputs.count - 1 < c->num_outputs)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL,
+                     "body '%s' has %zu outputs for %zu carried values and %zu outputs of the node", body->name,
+                     body->outputs.count, carried, c->num_outputs);
+  control k = {.op = &tercel_op_loop,
+               .graphs = {body},
+               .num_graphs = 1,
+               .input_types = types,
+               .num_input_types = num_own,
+               .inputs = inputs,
+               .num_inputs = num_own,
+               .num_outputs = body->outputs.count - 1};
+  end(c, begin(c, &k));
+}
+
+/* ---- Scan ------------------------------------------------------------------------------------------------------------ */
+
+/* One slice along an axis. */
+static tercel_type slice_type(tercel_onnx_call *c, const tercel_value *v, int64_t axis) {
+  tercel_type type = v->type;
+  const int rank = type.shape.rank;
+  if (rank < 0) return type;
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) {
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "scan axis %" PRId64 " of a tensor of rank %d", axis, rank);
+    return type;
+  }
+  for (int i = (int)axis; i + 1 < rank; i++) type.shape.dims[i] = type.shape.dims[i + 1];
+  type.shape.rank = rank - 1;
+  return type;
+}
+
+void tercel_onnx_build_scan(tercel_onnx_call *c) {
+  const tercel_onnx_graph *const body = tercel_onnx_get_graph(c, "body");
+  tercel_onnx_need_attr(c, "num_scan_inputs");
+  const int64_t num_scanned = tercel_onnx_get_int(c, "num_scan_inputs", 0);
+  size_t num_axes;
+  const int64_t *const axes = tercel_onnx_get_ints(c, "scan_input_axes", &num_axes);
+  if (!tercel_onnx_ok(c)) return;
+  if (num_scanned < 1 || (uint64_t)num_scanned > c->num_inputs || (axes && num_axes != (size_t)num_scanned))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'num_scan_inputs' is %" PRId64 ": %zu inputs, %zu axes",
+                     num_scanned, c->num_inputs, num_axes);
+  tercel_type *const types = allocate_types(c, c->num_inputs);
+  const size_t num_states = c->num_inputs - (size_t)num_scanned;
+  for (size_t i = 0; tercel_onnx_ok(c) && i < c->num_inputs; i++)
+    types[i] = i < num_states ? c->inputs[i]->type : slice_type(c, c->inputs[i], axes ? axes[i - num_states] : 0);
+  if (body->outputs.count < num_states || body->outputs.count < c->num_outputs)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "body '%s' has %zu outputs for %zu states and %zu outputs of the node",
+                     body->name, body->outputs.count, num_states, c->num_outputs);
+  control k = {.op = &tercel_op_scan,
+               .graphs = {body},
+               .num_graphs = 1,
+               .input_types = types,
+               .num_input_types = c->num_inputs,
+               .inputs = c->inputs,
+               .num_inputs = c->num_inputs,
+               .num_outputs = body->outputs.count};
+  tercel_node *const n = begin(c, &k);
+  if (!n) return;
+  tercel_onnx_set_int(c, n, "num_scan_inputs", num_scanned);
+  tercel_onnx_copy_ints(c, n, "scan_input_axes");
+  tercel_onnx_copy_ints(c, n, "scan_input_directions");
+  tercel_onnx_copy_ints(c, n, "scan_output_axes");
+  tercel_onnx_copy_ints(c, n, "scan_output_directions");
+  end(c, n);
+}

@@ -1,0 +1,137 @@
+/* Quantizing and back, in plain arithmetic: passes find these patterns again and make integer kernels of them. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "import/onnx/build.h"
+
+/* Least and greatest of the integer types that numbers are quantized to. */
+static bool integer_limits(tercel_dtype dtype, double *low, double *high) {
+  if (!tercel_dtype_is_integer(dtype)) return false;
+  const int bits = tercel_dtype_bits(dtype);
+  const bool is_signed = tercel_dtype_get_kind(dtype) == TERCEL_KIND_INT;
+  *low = is_signed ? -(double)(INT64_C(1) << (bits - 1)) : 0;
+  *high = (double)((INT64_C(1) << (is_signed ? bits - 1 : bits)) - 1);
+  return true;
+}
+
+/* A scale or zero point in the shape that broadcasts against x: per tensor, per axis ([n] at `axis`), or per block along it. */
+typedef struct grid {
+  tercel_value *x;
+  int64_t axis, block;
+} grid;
+
+static int64_t axis_of(tercel_onnx_call *c, const grid *g) {
+  const int rank = tercel_onnx_rank(c, g->x);
+  const int64_t axis = g->axis < 0 ? g->axis + rank : g->axis;
+  if (tercel_onnx_ok(c) && (axis < 0 || axis >= rank))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'axis' is %" PRId64 " for rank %d", g->axis, rank);
+  return tercel_onnx_ok(c) ? axis : 0;
+}
+
+/* Each value block times along the axis, cut to x's size there. */
+static tercel_value *repeat_blocks(tercel_onnx_call *c, const grid *g, tercel_value *v) {
+  const int64_t axis = axis_of(c, g), size = tercel_onnx_dim_of(c, g->x, (int)axis),
+                blocks = tercel_onnx_dim_of(c, v, (int)axis);
+  const int rank = tercel_onnx_rank(c, g->x);
+  if (tercel_onnx_ok(c) && (size < 0 || blocks < 0)) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "blocks along a free dim");
+  if (tercel_onnx_ok(c) && (rank + 1 > TERCEL_MAX_RANK || rank != tercel_onnx_rank(c, v)))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "blocks: scale has rank %d, input %d", tercel_onnx_rank(c, v), rank);
+  if (!tercel_onnx_ok(c)) return NULL;
+  int64_t repeats[TERCEL_MAX_RANK], shape[TERCEL_MAX_RANK];
+  for (int i = 0; i <= rank; i++) repeats[i] = i == axis + 1 ? g->block : 1;
+  for (int i = 0; i < rank; i++) shape[i] = i == axis ? blocks * g->block : 0;
+  tercel_value *const column = tercel_onnx_unsqueeze(c, v, &(int64_t){axis + 1}, 1);
+  tercel_value *const repeated =
+      tercel_onnx_op(c, &tercel_op_tile, column, tercel_onnx_i64s(c, repeats, (size_t)rank + 1));
+  /* [.., blocks, block, ..] has one dim more than x: 0 copies only those in front of it. */
+  for (int i = (int)axis + 1; i < rank; i++) shape[i] = tercel_onnx_dim_of(c, v, i);
+  tercel_value *const flat = tercel_onnx_reshape_to(c, repeated, shape, (size_t)rank);
+  return tercel_onnx_slice(c, flat, axis, 0, size);
+}
+
+static tercel_value *spread(tercel_onnx_call *c, const grid *g, tercel_value *v) {
+  if (!v || !tercel_onnx_ok(c)) return v;
+  if (g->block > 0) return repeat_blocks(c, g, v);
+  if (tercel_onnx_rank(c, v) == 0 || (tercel_onnx_rank(c, v) == 1 && tercel_onnx_dim_of(c, v, 0) == 1)) return v;
+  int64_t axes[TERCEL_MAX_RANK];
+  size_t count = 0;
+  const int64_t axis = axis_of(c, g);
+  for (int i = (int)axis + 1; i < tercel_onnx_rank(c, g->x); i++) axes[count++] = i - axis;
+  return count > 0 ? tercel_onnx_unsqueeze(c, v, axes, count) : v;
+}
+
+static grid read_grid(tercel_onnx_call *c) {
+  const grid g = {tercel_onnx_in(c, 0), tercel_onnx_get_int(c, "axis", 1), tercel_onnx_get_int(c, "block_size", 0)};
+  if (g.block < 0) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'block_size' is %" PRId64, g.block);
+  return g;
+}
+
+/* round(x / scale) + zero point, saturated. */
+static tercel_value *quantize(tercel_onnx_call *c, tercel_value *x, tercel_value *scale, tercel_value *zero,
+                              tercel_dtype to, bool saturate) {
+  tercel_value *y = tercel_onnx_fn2(c, TERCEL_FN_DIV, x, scale);
+  const tercel_dtype work = tercel_onnx_dtype_of(y);
+  double low, high;
+  if (!integer_limits(to, &low, &high)) {
+    if (zero) y = tercel_onnx_fn2(c, TERCEL_FN_ADD, y, tercel_onnx_cast(c, zero, work));
+    return tercel_onnx_cast_with(c, y, to, saturate, 'u');
+  }
+  y = tercel_onnx_fn1(c, TERCEL_FN_ROUND, y);
+  if (zero) y = tercel_onnx_fn2(c, TERCEL_FN_ADD, y, tercel_onnx_cast(c, zero, work));
+  return tercel_onnx_cast(c, tercel_onnx_fn_with(c, TERCEL_FN_CLIP, y, low, high), to);
+}
+
+/* The type to divide in: attribute precision, else the scale's; narrow ones in f32. */
+static tercel_dtype work_type(tercel_onnx_call *c, tercel_dtype scale, tercel_dtype fallback) {
+  if (tercel_onnx_get_int(c, "precision", 0) != 0) return tercel_onnx_get_dtype(c, "precision", fallback);
+  return scale == TERCEL_DTYPE_F8E8M0 ? TERCEL_DTYPE_F32 : fallback;
+}
+
+void tercel_onnx_build_quantize_linear(tercel_onnx_call *c) {
+  const grid g = read_grid(c);
+  tercel_value *const scale = tercel_onnx_in(c, 1), *const zero = tercel_onnx_in(c, 2);
+  tercel_dtype to = zero ? tercel_onnx_dtype_of(zero) : TERCEL_DTYPE_U8;
+  if (tercel_onnx_get_int(c, "output_dtype", 0) != 0) to = tercel_onnx_get_dtype(c, "output_dtype", to);
+  const bool saturate = tercel_onnx_get_int(c, "saturate", 1) != 0;
+  tercel_dtype work = tercel_onnx_dtype_of(g.x);
+  if (!tercel_dtype_is_float(work)) work = TERCEL_DTYPE_F32;
+  work = work_type(c, tercel_onnx_dtype_of(scale), work);
+  tercel_onnx_return(c, 0,
+                     quantize(c, tercel_onnx_cast(c, g.x, work), tercel_onnx_cast(c, spread(c, &g, scale), work),
+                              spread(c, &g, zero), to, saturate));
+}
+
+/* (x - zero point) * scale */
+void tercel_onnx_build_dequantize_linear(tercel_onnx_call *c) {
+  const grid g = read_grid(c);
+  tercel_value *const scale = tercel_onnx_in(c, 1), *const zero = tercel_onnx_in(c, 2);
+  const tercel_dtype from = tercel_onnx_dtype_of(scale);
+  tercel_dtype to = from;
+  if (tercel_onnx_get_int(c, "output_dtype", 0) != 0) to = tercel_onnx_get_dtype(c, "output_dtype", to);
+  const tercel_dtype work = from == TERCEL_DTYPE_F64 ? from : TERCEL_DTYPE_F32;
+  tercel_value *y = tercel_onnx_cast(c, g.x, work);
+  if (zero) y = tercel_onnx_fn2(c, TERCEL_FN_SUB, y, tercel_onnx_cast(c, spread(c, &g, zero), work));
+  y = tercel_onnx_fn2(c, TERCEL_FN_MUL, y, tercel_onnx_cast(c, spread(c, &g, scale), work));
+  tercel_onnx_return(c, 0, tercel_onnx_cast(c, y, to));
+}
+
+/* Range and zero point from the data: onnx/docs/Operators.md, DynamicQuantizeLinear. */
+void tercel_onnx_build_dynamic_quantize_linear(tercel_onnx_call *c) {
+  tercel_value *const x = tercel_onnx_in(c, 0);
+  const int rank = tercel_onnx_rank(c, x);
+  int64_t axes[TERCEL_MAX_RANK];
+  for (int i = 0; i < rank; i++) axes[i] = i;
+  tercel_value *const high =
+      tercel_onnx_fn_number(c, TERCEL_FN_MAX, tercel_onnx_reduce(c, "max", x, axes, (size_t)rank, false), 0);
+  tercel_value *const low =
+      tercel_onnx_fn_number(c, TERCEL_FN_MIN, tercel_onnx_reduce(c, "min", x, axes, (size_t)rank, false), 0);
+  tercel_value *const scale =
+      tercel_onnx_fn_number(c, TERCEL_FN_DIV, tercel_onnx_fn2(c, TERCEL_FN_SUB, high, low), 255);
+  tercel_value *const offset = tercel_onnx_fn2(c, TERCEL_FN_DIV, tercel_onnx_fn1(c, TERCEL_FN_NEG, low), scale);
+  tercel_value *const rounded =
+      tercel_onnx_fn1(c, TERCEL_FN_ROUND, tercel_onnx_fn_with(c, TERCEL_FN_CLIP, offset, 0, 255));
+  tercel_value *const zero = tercel_onnx_cast(c, rounded, TERCEL_DTYPE_U8);
+  tercel_onnx_return(c, 0, quantize(c, x, scale, zero, TERCEL_DTYPE_U8, true));
+  tercel_onnx_return(c, 1, scale);
+  tercel_onnx_return(c, 2, zero);
+}

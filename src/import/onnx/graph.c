@@ -1,0 +1,504 @@
+/* Graphs node by node: names to values, builders called, functions inlined, subgraphs filled. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "import/onnx/build.h"
+
+/* Stands for every value that depends on something unsupported: its consumers are only looked at, not built. */
+tercel_value tercel_onnx_poison_value = {.name = "unsupported"};
+
+static tercel_status build_nodes(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_nodes *nodes,
+                                 const tercel_map *declared, tercel_error *err);
+
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
+
+static const char *own_name(const tercel_onnx_node *node) {
+  if (node->name[0]) return node->name;
+  for (size_t i = 0; i < node->outputs.count; i++)
+    if (node->outputs.items[i][0]) return node->outputs.items[i];
+  return node->op_type;
+}
+
+/* With the names of the calls that it was inlined from; NULL when there is no memory. */
+static const char *full_name(tercel_onnx *o, const tercel_onnx_frame *frame, const char *name) {
+  return frame->prefix[0] ? tercel_arena_printf(&o->arena, "%s%s", frame->prefix, name) : name;
+}
+
+const char *tercel_onnx_label(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node) {
+  const bool foreign = !tercel_onnx_same_domain(node->domain, "");
+  const char *const label = tercel_arena_printf(&o->arena, "%s%s%s '%s%s'", foreign ? node->domain : "",
+                                                foreign ? "." : "", node->op_type, frame->prefix, own_name(node));
+  return label ? label : node->op_type;
+}
+
+/* ---- names to values --------------------------------------------------------------------------------------------- */
+
+static tercel_status define(tercel_onnx_scope *scope, const char *name, tercel_value *value, tercel_error *err) {
+  bool found;
+  tercel_map_get(&scope->values, name, &found);
+  if (found) return tercel_fail(err, TERCEL_INVALID_MODEL, "'%s' is defined twice", name);
+  return tercel_map_set(&scope->values, name, value, err);
+}
+
+static tercel_value *find(const tercel_onnx_scope *scope, const char *name) {
+  return tercel_map_get(&scope->values, name, NULL);
+}
+
+/* An error that makes one thing unsupported, not the model wrong: noted, so that all of them can be told at once. */
+static tercel_status note_unsupported(tercel_onnx *o, tercel_status status, tercel_error *err) {
+  if (status != TERCEL_UNSUPPORTED) return status;
+  return tercel_onnx_add_unsupported(o, err->message, err);
+}
+
+/* ---- operators that nobody builds ----------------------------------------------------------------------------------- */
+
+static tercel_status fail_operator(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
+                                   int64_t version, bool newer, tercel_error *err) {
+  const char *const label = tercel_onnx_label(o, frame, node);
+  const char *const domain = node->domain[0] ? node->domain : "ai.onnx";
+  if (newer)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "%s: the operator does not exist in version %" PRId64 " of %s", label,
+                       version, domain);
+  return tercel_fail(err, TERCEL_UNSUPPORTED, "%s: operator %s (%s %" PRId64 ") is not supported", label, node->op_type,
+                     domain, version);
+}
+
+/* What is to build a node: a function of the model, or a row of the table. */
+typedef struct handler {
+  const tercel_onnx_function *function;
+  const tercel_onnx_row *row;
+  int64_t version;
+} handler;
+
+static tercel_status find_handler(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
+                                  handler *out, tercel_error *err) {
+  *out = (handler){.function = tercel_onnx_find_function(o, node->domain, node->op_type, node->overload)};
+  if (out->function) return TERCEL_OK;
+  out->version = tercel_onnx_version_of(frame, node->domain);
+  if (out->version == 0)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: the %s imports no version of domain '%s'",
+                       tercel_onnx_label(o, frame, node), frame->function ? "function" : "model",
+                       node->domain[0] ? node->domain : "ai.onnx");
+  bool newer;
+  out->row = tercel_onnx_find_row(node->domain, node->op_type, out->version, &newer);
+  return out->row ? TERCEL_OK : fail_operator(o, frame, node, out->version, newer, err);
+}
+
+/* Notes operators that nobody builds, among nodes that are not built because something before them is unsupported. */
+static tercel_status look_at_node(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
+                                  tercel_error *err) {
+  handler h;
+  TERCEL_TRY(note_unsupported(o, find_handler(o, frame, node, &h, err), err));
+  for (size_t i = 0; i < node->attrs.count; i++)
+    if (node->attrs.items[i].g)
+      for (size_t k = 0; k < node->attrs.items[i].g->nodes.count; k++)
+        TERCEL_TRY(look_at_node(o, frame, &node->attrs.items[i].g->nodes.items[k], err));
+  return TERCEL_OK;
+}
+
+/* ---- one node ---------------------------------------------------------------------------------------------------- */
+
+static size_t count_named(const tercel_onnx_names *names) {
+  size_t n = names->count;
+  while (n > 0 && !names->items[n - 1][0]) n--;
+  return n;
+}
+
+static tercel_status find_inputs(tercel_onnx *o, const tercel_onnx_scope *scope, const tercel_onnx_node *node,
+                                 tercel_value **out, bool *poisoned, tercel_error *err) {
+  for (size_t i = 0; i < count_named(&node->inputs); i++) {
+    const char *const name = node->inputs.items[i];
+    if (!name[0]) continue;
+    out[i] = find(scope, name);
+    if (!out[i])
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: input %zu is '%s', which nothing defines",
+                         tercel_onnx_label(o, scope->frame, node), i, name);
+    if (out[i] == TERCEL_ONNX_POISON) *poisoned = true;
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status check_arity(const tercel_onnx_call *c, tercel_error *err) {
+  const tercel_onnx_row *const row = c->row;
+  const size_t min = (size_t)row->min_inputs;
+  if (c->num_inputs < min)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "%zu inputs, want at least %zu", c->num_inputs, min);
+  if (row->max_inputs >= 0 && c->num_inputs > (size_t)row->max_inputs)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "%zu inputs, want at most %d", c->num_inputs, row->max_inputs);
+  if (row->max_outputs >= 0 && c->num_outputs > (size_t)row->max_outputs)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "%zu outputs, want at most %d", c->num_outputs, row->max_outputs);
+  for (size_t i = 0; i < (row->max_inputs < 0 && min > 0 ? c->num_inputs : min); i++)
+    if (!c->inputs[i]) return tercel_fail(err, TERCEL_INVALID_MODEL, "input %zu is absent, but required", i);
+  return TERCEL_OK;
+}
+
+static tercel_status check_attrs_read(const tercel_onnx_call *c, tercel_error *err) {
+  for (size_t i = 0; i < c->node->attrs.count; i++) {
+    const tercel_onnx_attr *const attr = &c->node->attrs.items[i];
+    if (i < 64 && (c->attrs_read >> i & 1)) continue;
+    if (attr->ref_name[0] && !tercel_onnx_has_attr(c, attr->name))
+      continue; /* stands for one that the call didn't give */
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "attribute '%s' is not known for version %" PRId64, attr->name,
+                       c->version);
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status check_outputs(const tercel_onnx_call *c, tercel_error *err) {
+  for (size_t i = 0; i < c->num_outputs; i++)
+    if (tercel_onnx_wants_output(c, i) && !c->outputs[i])
+      return tercel_fail(err, TERCEL_UNSUPPORTED, "output %zu ('%s') is not supported", i, c->node->outputs.items[i]);
+  return TERCEL_OK;
+}
+
+/* Runs the builder and checks what it did. */
+static tercel_status run_builder(tercel_onnx_call *c) {
+  TERCEL_TRY(check_arity(c, c->err));
+  c->row->build(c);
+  TERCEL_TRY(c->status);
+  if (c->poisoned) return TERCEL_OK;
+  TERCEL_TRY(check_attrs_read(c, c->err));
+  return check_outputs(c, c->err);
+}
+
+/* Takes back the nodes behind `last` of a node that turned out to be unsupported. */
+static void remove_nodes_after(tercel_graph *graph, tercel_node *last) {
+  while (graph->last != last) tercel_graph_remove_node(graph->last);
+}
+
+static tercel_status build_by_row(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
+                                  const handler *h, tercel_value *const *inputs, tercel_value **outputs,
+                                  tercel_error *err) {
+  const char *const name = full_name(o, scope->frame, own_name(node));
+  if (!name) return tercel_fail_memory(err, 0, "a name");
+  tercel_onnx_call c = {.import = o,
+                        .scope = scope,
+                        .graph = scope->graph,
+                        .node = node,
+                        .row = h->row,
+                        .name = name,
+                        .version = h->version,
+                        .inputs = inputs,
+                        .num_inputs = count_named(&node->inputs),
+                        .outputs = outputs,
+                        .num_outputs = count_named(&node->outputs),
+                        .err = err};
+  tercel_node *const last = scope->graph->last;
+  tercel_status status = run_builder(&c);
+  if (status == TERCEL_OK && !c.poisoned) return TERCEL_OK;
+  if (status != TERCEL_OK) status = tercel_fail_at(err, status, "%s", tercel_onnx_label(o, scope->frame, node));
+  TERCEL_TRY(note_unsupported(o, status, err));
+  remove_nodes_after(scope->graph, last);
+  for (size_t i = 0; i < c.num_outputs; i++) outputs[i] = TERCEL_ONNX_POISON;
+  return TERCEL_OK;
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+static tercel_status check_call(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
+                                const tercel_onnx_function *function, tercel_error *err) {
+  const char *const label = tercel_onnx_label(o, frame, node);
+  for (const tercel_onnx_frame *f = frame; f; f = f->caller)
+    if (f->function == function)
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: function %s calls itself", label, function->name);
+  if (frame->depth >= TERCEL_ONNX_MAX_CALL_DEPTH)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "%s: functions call each other more than %d deep", label,
+                       (int)TERCEL_ONNX_MAX_CALL_DEPTH);
+  if (count_named(&node->inputs) > function->inputs.count || count_named(&node->outputs) > function->outputs.count)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: %zu inputs and %zu outputs, function %s has %zu and %zu", label,
+                       node->inputs.count, node->outputs.count, function->name, function->inputs.count,
+                       function->outputs.count);
+  o->num_inlined += function->nodes.count;
+  if (o->num_inlined > TERCEL_ONNX_MAX_NODES)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "%s: inlining the model's functions makes more than %d nodes", label,
+                       (int)TERCEL_ONNX_MAX_NODES);
+  return TERCEL_OK;
+}
+
+/* Attributes that the call gives must be the function's; those without default must be given. */
+static tercel_status check_call_attrs(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
+                                      const tercel_onnx_function *function, tercel_error *err) {
+  for (size_t i = 0; i < node->attrs.count; i++) {
+    const char *const name = node->attrs.items[i].name;
+    bool known = false;
+    for (size_t k = 0; k < function->attributes.count; k++) known |= strcmp(function->attributes.items[k], name) == 0;
+    for (size_t k = 0; k < function->attr_defaults.count; k++)
+      known |= strcmp(function->attr_defaults.items[k].name, name) == 0;
+    if (!known)
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: function %s has no attribute '%s'",
+                         tercel_onnx_label(o, frame, node), function->name, name);
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status inline_body(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_function *function,
+                                 tercel_value *const *inputs, size_t num_inputs, tercel_value **outputs,
+                                 size_t num_outputs, tercel_error *err) {
+  for (size_t i = 0; i < num_inputs; i++)
+    if (inputs[i]) TERCEL_TRY(define(scope, function->inputs.items[i], inputs[i], err));
+  const tercel_map nothing_declared = {0};
+  TERCEL_TRY(build_nodes(o, scope, &function->nodes, &nothing_declared, err));
+  for (size_t i = 0; i < num_outputs; i++) {
+    outputs[i] = find(scope, function->outputs.items[i]);
+    if (!outputs[i])
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "function %s: nothing defines its output '%s'", function->name,
+                         function->outputs.items[i]);
+  }
+  return TERCEL_OK;
+}
+
+/* An input that the call leaves out is absent for every node of the body: these names are "". */
+static tercel_status blank_absent(tercel_onnx *o, const tercel_onnx_function *function, tercel_value *const *inputs,
+                                  size_t num_inputs, tercel_onnx_function *out, tercel_error *err) {
+  *out = *function;
+  tercel_map absent = {0};
+  tercel_status status = TERCEL_OK;
+  for (size_t i = 0; status == TERCEL_OK && i < function->inputs.count; i++)
+    if (i >= num_inputs || !inputs[i]) status = tercel_map_set(&absent, function->inputs.items[i], NULL, err);
+  tercel_onnx_node *const nodes =
+      absent.count > 0 ? tercel_arena_copy(&o->arena, function->nodes.items, function->nodes.count * sizeof *nodes)
+                       : NULL;
+  if (status == TERCEL_OK && absent.count > 0 && function->nodes.count > 0 && !nodes)
+    status = tercel_fail_memory(err, function->nodes.count * sizeof *nodes, "a function's nodes");
+  for (size_t n = 0; nodes && status == TERCEL_OK && n < function->nodes.count; n++) {
+    tercel_onnx_names *const names = &nodes[n].inputs;
+    if (names->count == 0) continue;
+    names->items = tercel_arena_copy(&o->arena, names->items, names->count * sizeof *names->items);
+    if (!names->items) status = tercel_fail_memory(err, names->count * sizeof *names->items, "a function's nodes");
+    for (size_t i = 0; status == TERCEL_OK && i < names->count; i++) {
+      bool found;
+      tercel_map_get(&absent, names->items[i], &found);
+      if (found) names->items[i] = "";
+    }
+  }
+  if (nodes) out->nodes.items = nodes;
+  tercel_map_deinit(&absent);
+  return status;
+}
+
+static tercel_status build_by_function(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
+                                       const tercel_onnx_function *function, tercel_value *const *inputs,
+                                       tercel_value **outputs, tercel_error *err) {
+  TERCEL_TRY(check_call(o, scope->frame, node, function, err));
+  TERCEL_TRY(check_call_attrs(o, scope->frame, node, function, err));
+  const size_t num_inputs = count_named(&node->inputs), num_outputs = count_named(&node->outputs);
+  const char *const prefix = tercel_arena_printf(&o->arena, "%s%s/", scope->frame->prefix, own_name(node));
+  if (!prefix) return tercel_fail_memory(err, 0, "a name");
+  tercel_onnx_function body;
+  TERCEL_TRY(blank_absent(o, function, inputs, num_inputs, &body, err));
+  const tercel_onnx_frame frame = {.function = function,
+                                   .opsets = &function->opsets,
+                                   .caller = scope->frame,
+                                   .call = node,
+                                   .prefix = prefix,
+                                   .depth = scope->frame->depth + 1};
+  tercel_onnx_scope inner = {.frame = &frame, .graph = scope->graph};
+  const tercel_status status = inline_body(o, &inner, &body, inputs, num_inputs, outputs, num_outputs, err);
+  tercel_map_deinit(&inner.values);
+  return status;
+}
+
+/* ---- nodes of a graph -------------------------------------------------------------------------------------------- */
+
+/* The file's name of a value goes to the one that this node made; what passes through keeps its own. */
+static tercel_status name_output(tercel_onnx *o, const tercel_onnx_scope *scope, tercel_value *value,
+                                 const tercel_node *last, const char *name, tercel_error *err) {
+  const tercel_node *first = last ? last->next : scope->graph->first;
+  bool made_here = false;
+  for (const tercel_node *n = first; n && !made_here; n = n->next) made_here = value->producer == n;
+  if (!made_here) return TERCEL_OK;
+  const char *const full = full_name(o, scope->frame, name);
+  char *const copy = full ? tercel_arena_strdup(scope->graph->arena, full) : NULL;
+  if (!copy) return tercel_fail_memory(err, strlen(name), "a name");
+  value->name = copy;
+  return TERCEL_OK;
+}
+
+static tercel_status take_outputs(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
+                                  tercel_value *const *outputs, const tercel_node *last, const tercel_map *declared,
+                                  tercel_error *err) {
+  for (size_t i = 0; i < count_named(&node->outputs); i++) {
+    const char *const name = node->outputs.items[i];
+    if (!name[0]) continue;
+    tercel_status status = define(scope, name, outputs[i], err);
+    if (status == TERCEL_OK && outputs[i] != TERCEL_ONNX_POISON) {
+      status = name_output(o, scope, outputs[i], last, name, err);
+      const tercel_onnx_value_info *const info = tercel_map_get(declared, name, NULL);
+      if (status == TERCEL_OK && info) status = tercel_onnx_declare(outputs[i], info, err);
+    }
+    if (status != TERCEL_OK) return tercel_fail_at(err, status, "%s", tercel_onnx_label(o, scope->frame, node));
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status build_node_outputs(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
+                                        tercel_value *const *inputs, bool poisoned, tercel_value **outputs,
+                                        tercel_error *err) {
+  handler h;
+  if (!poisoned) {
+    const tercel_status status = find_handler(o, scope->frame, node, &h, err);
+    if (status == TERCEL_OK)
+      return h.function ? build_by_function(o, scope, node, h.function, inputs, outputs, err)
+                        : build_by_row(o, scope, node, &h, inputs, outputs, err);
+    if (status != TERCEL_UNSUPPORTED) return status;
+  }
+  for (size_t i = 0; i < node->outputs.count; i++) outputs[i] = TERCEL_ONNX_POISON;
+  return look_at_node(o, scope->frame, node, err);
+}
+
+static tercel_status build_node(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
+                                const tercel_map *declared, tercel_error *err) {
+  tercel_value **const inputs = tercel_zalloc_array(node->inputs.count + node->outputs.count + 1, sizeof *inputs);
+  if (!inputs) return tercel_fail_memory(err, node->inputs.count * sizeof *inputs, "a node");
+  tercel_value **const outputs = inputs + node->inputs.count;
+  const tercel_node *const last = scope->graph->last;
+  bool poisoned = false;
+  tercel_status status = find_inputs(o, scope, node, inputs, &poisoned, err);
+  if (status == TERCEL_OK) status = build_node_outputs(o, scope, node, inputs, poisoned, outputs, err);
+  if (status == TERCEL_OK) status = take_outputs(o, scope, node, outputs, last, declared, err);
+  tercel_free(inputs);
+  return status;
+}
+
+static tercel_status build_nodes(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_nodes *nodes,
+                                 const tercel_map *declared, tercel_error *err) {
+  tercel_arena scratch = {0};
+  size_t *const order = tercel_arena_alloc_array(&scratch, nodes->count, sizeof *order);
+  tercel_status status = order ? tercel_onnx_order(&scratch, nodes, order, err)
+                               : tercel_fail_memory(err, nodes->count * sizeof *order, "the order of nodes");
+  for (size_t i = 0; status == TERCEL_OK && i < nodes->count; i++)
+    status = build_node(o, scope, &nodes->items[order[i]], declared, err);
+  tercel_arena_deinit(&scratch);
+  return status;
+}
+
+/* ---- whole graphs ------------------------------------------------------------------------------------------------ */
+
+static tercel_status add_initializers(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_graph *proto,
+                                      tercel_error *err) {
+  for (size_t i = 0; i < proto->initializers.count; i++) {
+    const tercel_onnx_tensor *const t = &proto->initializers.items[i];
+    tercel_value *value = TERCEL_ONNX_POISON;
+    TERCEL_TRY(note_unsupported(o, tercel_onnx_add_tensor(o, scope->graph, t->name, t, &value, err), err));
+    TERCEL_TRY(define(scope, t->name, value, err));
+  }
+  for (size_t i = 0; i < proto->sparse_initializers.count; i++) {
+    const tercel_onnx_sparse *const s = &proto->sparse_initializers.items[i];
+    const char *const name = s->values ? s->values->name : "";
+    tercel_value *value = TERCEL_ONNX_POISON;
+    TERCEL_TRY(note_unsupported(o, tercel_onnx_add_sparse(o, scope->graph, name, s, &value, err), err));
+    TERCEL_TRY(define(scope, name, value, err));
+  }
+  return TERCEL_OK;
+}
+
+/* Inputs of the model.  One that an initializer gives too is a constant: the initializer is its default, and nobody overrides it. */
+static tercel_status add_main_inputs(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_graph *proto,
+                                     tercel_error *err) {
+  for (size_t i = 0; i < proto->inputs.count; i++) {
+    const tercel_onnx_value_info *const info = &proto->inputs.items[i];
+    tercel_value *const given = find(scope, info->name);
+    if (given && given != TERCEL_ONNX_POISON) {
+      if (!given->constant) return tercel_fail(err, TERCEL_INVALID_MODEL, "input '%s' is listed twice", info->name);
+      TERCEL_TRY(tercel_onnx_declare(given, info, err));
+    }
+    if (given) continue;
+    tercel_type type;
+    tercel_value *value = TERCEL_ONNX_POISON;
+    tercel_status status = tercel_onnx_read_type(scope->graph->dims, info->type, info->name, &type, err);
+    if (status == TERCEL_OK && type.dtype == TERCEL_DTYPE_NONE)
+      status = tercel_fail(err, TERCEL_INVALID_MODEL, "input '%s' has no type", info->name);
+    if (status == TERCEL_OK) status = tercel_graph_add_input(scope->graph, info->name, &type, &value, err);
+    TERCEL_TRY(note_unsupported(o, status, err));
+    TERCEL_TRY(define(scope, info->name, value, err));
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status add_outputs(tercel_onnx_scope *scope, const tercel_onnx_graph *proto, bool *poisoned,
+                                 tercel_error *err) {
+  for (size_t i = 0; i < proto->outputs.count; i++) {
+    const tercel_onnx_value_info *const info = &proto->outputs.items[i];
+    tercel_value *const value = find(scope, info->name);
+    if (!value)
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s': nothing defines its output '%s'", proto->name,
+                         info->name);
+    if (value == TERCEL_ONNX_POISON) {
+      *poisoned = true;
+      continue;
+    }
+    TERCEL_TRY(tercel_onnx_declare(value, info, err));
+    TERCEL_TRY(tercel_graph_add_output(scope->graph, value, info->name, err));
+  }
+  return TERCEL_OK;
+}
+
+/* Initializers and inputs stand in scope already. */
+static tercel_status fill_graph(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_graph *proto,
+                                bool *poisoned, tercel_error *err) {
+  tercel_map declared = {0};
+  tercel_status status = TERCEL_OK;
+  const size_t noted = o->num_unsupported;
+  for (size_t i = 0; status == TERCEL_OK && i < proto->value_infos.count; i++)
+    status = tercel_map_set(&declared, proto->value_infos.items[i].name, &proto->value_infos.items[i], err);
+  if (status == TERCEL_OK) status = build_nodes(o, scope, &proto->nodes, &declared, err);
+  if (status == TERCEL_OK) status = add_outputs(scope, proto, poisoned, err);
+  *poisoned |= o->num_unsupported > noted;
+  tercel_map_deinit(&declared);
+  return status;
+}
+
+tercel_status tercel_onnx_build_main(tercel_onnx *o, tercel_graph *graph, tercel_error *err) {
+  const tercel_onnx_frame frame = {.opsets = &o->model.opsets, .prefix = ""};
+  tercel_onnx_scope scope = {.frame = &frame, .graph = graph};
+  const tercel_onnx_graph *const proto = o->model.graph;
+  bool poisoned = false;
+  tercel_status status = add_initializers(o, &scope, proto, err);
+  if (status == TERCEL_OK) status = add_main_inputs(o, &scope, proto, err);
+  if (status == TERCEL_OK) status = fill_graph(o, &scope, proto, &poisoned, err);
+  tercel_map_deinit(&scope.values);
+  return status;
+}
+
+static tercel_status add_subgraph_inputs(tercel_onnx_scope *scope, const tercel_onnx_subgraph *s, tercel_error *err) {
+  if (s->proto->inputs.count != s->num_inputs)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s' has %zu inputs, want %zu", s->proto->name,
+                       s->proto->inputs.count, s->num_inputs);
+  for (size_t i = 0; i < s->num_inputs; i++) {
+    const tercel_onnx_value_info *const info = &s->proto->inputs.items[i];
+    tercel_value *value = NULL;
+    TERCEL_TRY(tercel_graph_add_input(scope->graph, info->name, &s->input_types[i], &value, err));
+    TERCEL_TRY(tercel_onnx_declare(value, info, err));
+    TERCEL_TRY(define(scope, info->name, value, err));
+  }
+  return TERCEL_OK;
+}
+
+/* Constants of outside are constants inside; everything else comes in as an input behind the graph's own. */
+static tercel_status add_captures(const tercel_onnx_scope *outer, tercel_onnx_scope *scope,
+                                  const tercel_onnx_free_names *names, tercel_error *err) {
+  for (size_t i = 0; i < names->count; i++) {
+    tercel_value *const value = find(outer, names->names[i]);
+    tercel_value *inside = NULL;
+    if (value->constant) {
+      TERCEL_TRY(tercel_graph_add_constant(scope->graph, value->name, value->constant, value->storage, &inside, err));
+    } else {
+      TERCEL_TRY(tercel_graph_add_input(scope->graph, value->name, &value->type, &inside, err));
+      inside->contents = value->contents;
+      inside->num_contents = value->num_contents;
+    }
+    TERCEL_TRY(define(scope, names->names[i], inside, err));
+  }
+  return TERCEL_OK;
+}
+
+tercel_status tercel_onnx_build_subgraph(tercel_onnx *o, const tercel_onnx_scope *outer, tercel_graph *graph,
+                                         const tercel_onnx_subgraph *subgraph, bool *poisoned, tercel_error *err) {
+  tercel_onnx_scope scope = {.frame = outer->frame, .graph = graph};
+  tercel_status status = add_subgraph_inputs(&scope, subgraph, err);
+  if (status == TERCEL_OK) status = add_captures(outer, &scope, subgraph->free_names, err);
+  if (status == TERCEL_OK) status = add_initializers(o, &scope, subgraph->proto, err);
+  if (status == TERCEL_OK) status = fill_graph(o, &scope, subgraph->proto, poisoned, err);
+  tercel_map_deinit(&scope.values);
+  return status;
+}

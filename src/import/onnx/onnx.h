@@ -1,0 +1,134 @@
+/* import/onnx: ONNX files in, graphs out.  Knows ops, ir and base.
+ *
+ *     proto.c    the file's messages as structs (table of field numbers)
+ *     tensor.c   TensorProto and SparseTensorProto to constants; external data
+ *     type.c     TypeProto to tercel_type; declared types against inferred ones
+ *     model.c    the whole import: versions, opsets, metadata, the list of what is unsupported
+ *     order.c    nodes of a graph in the order they must be built; names that a subgraph takes from outside
+ *     graph.c    graphs, subgraphs and inlined functions, node by node
+ *     call.c     what builders work with: attributes, inputs, new nodes
+ *     builders.c the table: which operator of which version is built by whom; build_*.c: the builders, by theme */
+#ifndef TERCEL_IMPORT_ONNX_ONNX_H
+#define TERCEL_IMPORT_ONNX_ONNX_H
+
+#include "import/import.h"
+#include "import/onnx/proto.h"
+
+enum {
+  TERCEL_ONNX_MAX_OPSET = 28,      /* newest version of ai.onnx that was looked at */
+  TERCEL_ONNX_MAX_NODES = 1 << 18, /* made by inlining functions, so that a small file can't grow without bound */
+  TERCEL_ONNX_MAX_CALL_DEPTH = 64,
+};
+
+/* A file of external data, opened once. */
+typedef struct tercel_onnx_external {
+  struct tercel_onnx_external *next;
+  const char *location;
+  tercel_storage *storage;
+} tercel_onnx_external;
+
+/* One import. */
+typedef struct tercel_onnx {
+  tercel_arena arena; /* dies with the import */
+  tercel_onnx_model model;
+  tercel_storage *storage; /* the model's bytes; NULL: borrowed from the caller */
+  size_t bytes;
+  const char *folder; /* NULL: external data is refused */
+  bool no_mmap;
+  tercel_onnx_external *externals;
+  tercel_graph *graph;
+  size_t num_inlined;      /* nodes that came out of functions so far */
+  tercel_text unsupported; /* one line each */
+  size_t num_unsupported;
+} tercel_onnx;
+
+/* Where nodes are looked at: the model itself, or one call of a function that is being inlined. */
+typedef struct tercel_onnx_frame {
+  const tercel_onnx_function *function; /* NULL: the model */
+  const tercel_onnx_opsets *opsets;
+  const struct tercel_onnx_frame *caller;
+  const tercel_onnx_node *call; /* what the function's attribute references mean */
+  const char *prefix;           /* of node and value names: "layer1/" */
+  int depth;
+} tercel_onnx_frame;
+
+/* The names that nodes of one graph see.  A value that depends on something unsupported is TERCEL_ONNX_POISON. */
+typedef struct tercel_onnx_scope {
+  const tercel_onnx_frame *frame;
+  tercel_graph *graph;
+  tercel_map values; /* name -> tercel_value */
+} tercel_onnx_scope;
+
+extern tercel_value tercel_onnx_poison_value;
+#define TERCEL_ONNX_POISON (&tercel_onnx_poison_value)
+
+/* ---- model.c ---- */
+
+/* The whole import.  storage: retained; NULL: data is borrowed. */
+tercel_status tercel_onnx_import(tercel_storage *storage, const void *data, size_t bytes, const char *folder,
+                                 const tercel_import_options *options, tercel_imported *out, tercel_error *err);
+/* The version of a domain that nodes of this frame mean; 0: not imported. */
+int64_t tercel_onnx_version_of(const tercel_onnx_frame *frame, const char *domain);
+bool tercel_onnx_same_domain(const char *a, const char *b); /* "" and "ai.onnx" are the same */
+/* The model's function of that name; NULL: none. */
+const tercel_onnx_function *tercel_onnx_find_function(const tercel_onnx *o, const char *domain, const char *name,
+                                                      const char *overload);
+/* Puts a line on the list of what is unsupported. */
+tercel_status tercel_onnx_add_unsupported(tercel_onnx *o, const char *line, tercel_error *err);
+
+/* ---- tensor.c ---- */
+
+/* ONNX's TensorProto.DataType as ours; NONE when there is none (float6, undefined, out of range). */
+tercel_dtype tercel_onnx_dtype(int64_t data_type);
+/* The same by its name there ("FLOAT"). */
+tercel_dtype tercel_onnx_dtype_named(const char *name);
+/* A constant from a tensor; its data stays in the file where that is aligned for its elements. */
+tercel_status tercel_onnx_add_tensor(tercel_onnx *o, tercel_graph *graph, const char *name,
+                                     const tercel_onnx_tensor *tensor, tercel_value **out, tercel_error *err);
+tercel_status tercel_onnx_add_sparse(tercel_onnx *o, tercel_graph *graph, const char *name,
+                                     const tercel_onnx_sparse *sparse, tercel_value **out, tercel_error *err);
+/* A constant of strings, copied. */
+tercel_status tercel_onnx_add_strings(tercel_graph *graph, const char *name, const tercel_string *strings, int rank,
+                                      const int64_t *dims, tercel_value **out, tercel_error *err);
+
+/* ---- type.c ---- */
+
+/* what: names the value in errors. */
+tercel_status tercel_onnx_read_type(tercel_dims *dims, const tercel_onnx_type *type, const char *what, tercel_type *out,
+                                    tercel_error *err);
+/* Merges what the file declares into the value's type: fills what inference left open; a contradiction is INVALID_MODEL and names both. */
+tercel_status tercel_onnx_declare(tercel_value *value, const tercel_onnx_value_info *info, tercel_error *err);
+
+/* ---- order.c ---- */
+
+/* order[i]: index of the node to build i-th.  A cycle is INVALID_MODEL and names its nodes. */
+tercel_status tercel_onnx_order(tercel_arena *arena, const tercel_onnx_nodes *nodes, size_t *order, tercel_error *err);
+/* Names that a subgraph uses but does not define, each once, appended to *names in the order they are met. */
+typedef struct tercel_onnx_free_names {
+  tercel_arena *arena;
+  tercel_map seen;
+  const char **names;
+  size_t count, capacity;
+} tercel_onnx_free_names;
+tercel_status tercel_onnx_add_free_names(tercel_onnx_free_names *names, const tercel_onnx_graph *graph,
+                                         tercel_error *err);
+void tercel_onnx_free_names_deinit(tercel_onnx_free_names *names);
+
+/* ---- graph.c ---- */
+
+/* "Conv 'layer1/conv'", or by its first output where it has no name: for messages. */
+const char *tercel_onnx_label(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node);
+/* Fills an empty graph: the model's own. */
+tercel_status tercel_onnx_build_main(tercel_onnx *o, tercel_graph *graph, tercel_error *err);
+/* Fills an empty subgraph of a node of `outer`: inputs have the given types (num_inputs must be what proto lists), then come the captures, in the
+ * order of `captures`.  *poisoned: something in it is unsupported (and noted). */
+typedef struct tercel_onnx_subgraph {
+  const tercel_onnx_graph *proto;
+  const tercel_type *input_types;
+  size_t num_inputs;
+  const tercel_onnx_free_names *free_names;
+} tercel_onnx_subgraph;
+tercel_status tercel_onnx_build_subgraph(tercel_onnx *o, const tercel_onnx_scope *outer, tercel_graph *graph,
+                                         const tercel_onnx_subgraph *subgraph, bool *poisoned, tercel_error *err);
+
+#endif

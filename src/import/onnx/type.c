@@ -1,0 +1,111 @@
+/* Types that a file declares: TypeProto to tercel_type, and merging them into what inference found. */
+#include <inttypes.h>
+
+#include "import/onnx/onnx.h"
+
+static tercel_status read_shape(tercel_dims *dims, const tercel_onnx_shape *shape, const char *what, tercel_shape *out,
+                                tercel_error *err) {
+  out->rank = -1;
+  if (!shape) return TERCEL_OK;
+  if (shape->dims.count > TERCEL_MAX_RANK)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "'%s': rank %zu, tercel has at most %d", what, shape->dims.count,
+                       (int)TERCEL_MAX_RANK);
+  out->rank = (int)shape->dims.count;
+  for (size_t i = 0; i < shape->dims.count; i++) {
+    const tercel_onnx_dim *const d = &shape->dims.items[i];
+    if ((d->present & 1u << 1) && d->value >= 0)
+      out->dims[i] = d->value; /* some exporters write -1, and mean that they don't know */
+    else if ((d->present & 1u << 2) && d->param[0])
+      out->dims[i] = tercel_dim_symbol(dims, d->param);
+    else
+      out->dims[i] = tercel_dim_unknown(dims);
+  }
+  return tercel_dims_check(dims, err);
+}
+
+static tercel_status read_tensor_type(tercel_dims *dims, const tercel_onnx_tensor_type *type, const char *what,
+                                      tercel_type *out, tercel_error *err) {
+  out->dtype = tercel_onnx_dtype(type->elem_type);
+  if (out->dtype == TERCEL_DTYPE_NONE && type->elem_type != 0)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "'%s': element type %" PRId64 " is not supported", what,
+                       type->elem_type);
+  return read_shape(dims, type->shape, what, &out->shape, err);
+}
+
+tercel_status tercel_onnx_read_type(tercel_dims *dims, const tercel_onnx_type *type, const char *what, tercel_type *out,
+                                    tercel_error *err) {
+  *out = (tercel_type){.shape.rank = -1};
+  if (!type) return TERCEL_OK;
+  if (type->optional) {
+    out->kind = TERCEL_TYPE_OPTIONAL;
+    type = type->optional->elem;
+    out->optional_sequence = type && type->sequence;
+  } else if (type->sequence) {
+    out->kind = TERCEL_TYPE_SEQUENCE;
+  }
+  if (type && type->sequence) type = type->sequence->elem;
+  if (type && type->tensor) return read_tensor_type(dims, type->tensor, what, out, err);
+  if (type && (type->present & (1u << 4 | 1u << 5 | 1u << 7 | 1u << 8 | 1u << 9)))
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "'%s': a %s is not supported", what,
+                       type->present & 1u << 5   ? "map"
+                       : type->present & 1u << 8 ? "sparse tensor"
+                       : type->present & 1u << 7 ? "value of opaque type"
+                                                 : "type nested that deep");
+  return TERCEL_OK;
+}
+
+/* ---- declared against inferred ---- */
+
+static bool contradicts(const tercel_type *declared, const tercel_type *inferred) {
+  if (inferred->dtype != TERCEL_DTYPE_NONE && declared->dtype != TERCEL_DTYPE_NONE &&
+      (inferred->dtype != declared->dtype || inferred->kind != declared->kind))
+    return true;
+  const tercel_shape *const a = &declared->shape, *const b = &inferred->shape;
+  if (a->rank < 0 || b->rank < 0) return false;
+  if (a->rank != b->rank) return true;
+  for (int i = 0; i < a->rank; i++)
+    if (tercel_dim_is_known(a->dims[i]) && tercel_dim_is_known(b->dims[i]) && a->dims[i] != b->dims[i]) return true;
+  return false;
+}
+
+static tercel_status fail_contradiction(const tercel_value *value, const tercel_type *declared, const char *name,
+                                        tercel_error *err) {
+  tercel_text text = {0};
+  const tercel_dims *const dims = value->graph->dims;
+  tercel_text_add(&text, "'%s' is declared ", name);
+  tercel_type_print(dims, declared, &text);
+  tercel_text_add(&text, ", but ");
+  if (value->producer)
+    tercel_text_add(&text, "node '%s' gives ", value->producer->name);
+  else
+    tercel_text_add(&text, "is ");
+  tercel_type_print(dims, &value->type, &text);
+  const tercel_status status = text.failed ? tercel_fail_memory(err, text.capacity, "a message")
+                                           : tercel_fail(err, TERCEL_INVALID_MODEL, "%s", text.data);
+  tercel_text_deinit(&text);
+  return status;
+}
+
+/* A name that only this declaration knows says no more than "unknown" does: numbers are what is taken over. */
+static void fill_open(tercel_type *type, const tercel_type *declared) {
+  if (type->dtype == TERCEL_DTYPE_NONE) {
+    type->dtype = declared->dtype;
+    type->kind = declared->kind;
+    type->optional_sequence = declared->optional_sequence;
+  }
+  if (type->shape.rank < 0) {
+    type->shape = declared->shape;
+    return;
+  }
+  for (int i = 0; i < declared->shape.rank; i++)
+    if (!tercel_dim_is_known(type->shape.dims[i]) && tercel_dim_is_known(declared->shape.dims[i]))
+      type->shape.dims[i] = declared->shape.dims[i];
+}
+
+tercel_status tercel_onnx_declare(tercel_value *value, const tercel_onnx_value_info *info, tercel_error *err) {
+  tercel_type declared;
+  TERCEL_TRY(tercel_onnx_read_type(value->graph->dims, info->type, info->name, &declared, err));
+  if (contradicts(&declared, &value->type)) return fail_contradiction(value, &declared, info->name, err);
+  fill_open(&value->type, &declared);
+  return TERCEL_OK;
+}
