@@ -1,6 +1,6 @@
 """The runtimes that are compared: a class each, made from a model's path, its inputs and a number of threads.
 
-run() runs once and returns the outputs as arrays; prepare(), where there is one, is what a user does once and for all
+run() runs once and returns the outputs as arrays, valid until the next run; prepare(), where there is one, is what a user does once and for all
 beforehand.  All work in float32, with `threads` threads on one request at a time.
 """
 import importlib.util
@@ -60,7 +60,7 @@ class OpenVino:
 
     def run(self):
         self.request.infer(self.inputs, share_inputs=True)
-        return [numpy.array(self.request.get_tensor(output).data) for output in self.outputs]
+        return [self.request.get_tensor(output).data for output in self.outputs]
 
 
 class Ncnn:
@@ -99,7 +99,7 @@ class Ncnn:
             status, result = extractor.extract(name)
             if status:
                 raise Unsupported(f"ncnn fails at {name}: status {status}")
-            results.append(numpy.array(result.numpy(**options)))
+            results.append(numpy.array(result.numpy(**options)))  # the Mat dies with the extractor
         return results
 
 
