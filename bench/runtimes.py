@@ -1,7 +1,7 @@
 """The runtimes that are compared: a class each, made from a model's path, its inputs and a number of threads.
 
-run() runs once and returns the outputs as arrays, valid until the next run; prepare(), where there is one, is what a user does once and for all
-beforehand.  All work in float32, with `threads` threads on one request at a time.
+run() runs once and returns the outputs as arrays, valid until the next run.  prepare(), where there is one, is what a user does
+once and for all beforehand.  All work in float32, with `threads` threads on one request at a time.
 """
 import importlib.util
 import pathlib
@@ -76,13 +76,12 @@ class Ncnn:
         self.ncnn = ncnn
         param, weights, script = convert(path, inputs)
         # The script that pnnx writes beside the model knows which inputs and outputs have lost their batch dimension.
-        self.inputs = []
-        for array, (name, batch) in zip(inputs.values(), re.findall(r'ex\.input\("(\w+)", ncnn\.Mat\(\w+\.numpy\(\)([^)]*)\)',
-                                                                  script), strict=True):
-            self.inputs.append((name, ncnn.Mat(array, **keywords(batch)).clone()))
+        givings = re.findall(r'ex\.input\("(\w+)", ncnn\.Mat\(\w+\.numpy\(\)([^)]*)\)', script)
+        self.inputs = [(name, ncnn.Mat(array, **keywords(batch)).clone())
+                       for array, (name, batch) in zip(inputs.values(), givings, strict=True)]
         names = re.findall(r'ex\.extract\("(\w+)"\)', script)
-        self.outputs = [(name, keywords(batch))
-                        for name, batch in zip(names, re.findall(r"from_numpy\(\w+\.numpy\(([^)]*)\)", script), strict=True)]
+        takings = re.findall(r"from_numpy\(\w+\.numpy\(([^)]*)\)", script)
+        self.outputs = [(name, keywords(batch)) for name, batch in zip(names, takings, strict=True)]
         self.net = ncnn.Net()
         self.net.opt.num_threads = threads
         self.net.opt.use_fp16_packed = self.net.opt.use_fp16_storage = self.net.opt.use_fp16_arithmetic = False
