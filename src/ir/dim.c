@@ -101,6 +101,10 @@ tercel_dim tercel_dim_unknown(tercel_dims *dims) {
   return tercel_dim_numbered_unknown(dims, number);
 }
 
+bool tercel_dim_is_unknown(const tercel_dims *dims, tercel_dim dim) {
+  return !tercel_dim_is_known(dim) && tercel_dim_expr_of(dims, dim)->kind == TERCEL_DIM_UNKNOWN;
+}
+
 static tercel_dim atom(tercel_dims *dims, tercel_dim_kind kind, tercel_dim a, tercel_dim b) {
   tercel_dim found;
   const atom_key key = {kind, a, b};
