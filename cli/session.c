@@ -1,0 +1,74 @@
+/* From a path to a context: load, build, create, with the options that all subcommands share. */
+#include "cli.h"
+
+#include <string.h>
+
+#define OPTION(field) offsetof(tercel_cli_engine, field)
+
+const tercel_cli_option tercel_cli_engine_options[] = {
+    {"threads", TERCEL_CLI_INT, OPTION(threads), "N",
+     "threads to run with; 0, the default: as many CPUs as this process may use", NULL},
+    {"dim", TERCEL_CLI_LIST, OPTION(dims), "NAME=SIZE",
+     "fix a free dim of the model, such as batch=1, before optimizing", NULL},
+    {"no-optimize", TERCEL_CLI_FLAG, OPTION(no_optimize), NULL, "run the graph as it was imported", NULL},
+    {"disable-passes", TERCEL_CLI_TEXT, OPTION(disable_passes), "NAME,...", "leave these passes of the optimizer out",
+     NULL},
+    {"max-memory", TERCEL_CLI_BYTES, OPTION(max_memory), "SIZE",
+     "refuse to run when activations need more, such as 512M", NULL},
+    {"no-mmap", TERCEL_CLI_FLAG, OPTION(no_mmap), NULL, "read the model into memory instead of mapping it", NULL},
+    {"check", TERCEL_CLI_FLAG, OPTION(check), NULL, "verify the graph between passes", NULL},
+    {0}};
+
+static double ms_since(int64_t start_ns) { return (double)(tercel_time_ns() - start_ns) / 1e6; }
+
+tercel_status tercel_cli_load(const char *path, const tercel_cli_engine *options, tercel_cli_session *out,
+                              tercel_error *err) {
+  *out = (tercel_cli_session){0};
+  const tercel_model_options model_options = {.size = sizeof model_options, .no_mmap = options->no_mmap};
+  const int64_t start = tercel_time_ns();
+  TERCEL_TRY(tercel_model_load(path, &model_options, &out->model, err));
+  out->load_ms = ms_since(start);
+  return TERCEL_OK;
+}
+
+/* NAME=SIZE; names is the memory that the name is copied to. */
+static tercel_status parse_dim(const char *text, tercel_arena *names, tercel_dim_value *out, tercel_error *err) {
+  const char *const equals = strrchr(text, '=');
+  if (!equals || equals == text || !tercel_parse_i64(equals + 1, strlen(equals + 1), &out->value) || out->value < 0)
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "--dim '%s': want NAME=SIZE", text);
+  out->name = tercel_arena_strndup(names, text, (size_t)(equals - text));
+  return out->name ? TERCEL_OK : tercel_fail_memory(err, strlen(text), "a name");
+}
+
+tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, tercel_cli_session *session,
+                               tercel_error *err) {
+  tercel_dim_value dims[TERCEL_CLI_LIST_MAX];
+  tercel_arena names = {0};
+  tercel_status status = TERCEL_OK;
+  const int64_t start = tercel_time_ns();
+  for (int i = 0; i < options->dims.count; i++) TERCEL_CHECK(parse_dim(options->dims.items[i], &names, &dims[i], err));
+  const tercel_engine_options engine_options = {
+      .size = sizeof engine_options,
+      .num_threads = options->threads > INT32_MAX ? INT32_MAX : (int)options->threads,
+      .no_optimize = options->no_optimize,
+      .disable_passes = options->disable_passes,
+      .dims = dims,
+      .num_dims = (size_t)options->dims.count,
+      .max_memory = (uint64_t)options->max_memory,
+      .check = options->check,
+  };
+  const tercel_context_options context_options = {.size = sizeof context_options, .profile = profile};
+  TERCEL_CHECK(tercel_engine_build(session->model, &engine_options, &session->engine, err));
+  TERCEL_CHECK(tercel_context_create(session->engine, &context_options, &session->context, err));
+  session->build_ms = ms_since(start);
+done:
+  tercel_arena_deinit(&names);
+  return status;
+}
+
+void tercel_cli_close(tercel_cli_session *session) {
+  tercel_context_destroy(session->context);
+  tercel_engine_destroy(session->engine);
+  tercel_model_destroy(session->model);
+  *session = (tercel_cli_session){0};
+}

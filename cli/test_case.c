@@ -1,0 +1,126 @@
+/* Running one case: its model over its data sets. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/tensorpb.h"
+#include "test.h"
+
+enum { FILES_MAX = 1000 };
+
+/* The inputs or outputs of a data set, as their files give them. */
+typedef struct files {
+  tercel_datum *data;
+  size_t count;
+} files;
+
+static void free_files(files *f) {
+  for (size_t i = 0; i < f->count; i++) tercel_datum_deinit(&f->data[i]);
+  tercel_free(f->data);
+  *f = (files){0};
+}
+
+typedef tercel_status (*get_io)(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err);
+
+/* Reads FOLDER/WHAT_0.pb .. for all `count` of the engine; a missing file is an error. */
+static tercel_status read_files(const tercel_engine *engine, const char *folder, const char *what, size_t count,
+                                get_io get, files *out, tercel_error *err) {
+  char path[PATH_MAX];
+  tercel_io io;
+  out->data = tercel_zalloc_array(count ? count : 1, sizeof *out->data);
+  if (!out->data) return tercel_fail_memory(err, count * sizeof *out->data, "a data set");
+  for (; out->count < count; out->count++) {
+    TERCEL_TRY(get(engine, out->count, &io, err));
+    const int length = snprintf(path, sizeof path, "%s/%s_%zu.pb", folder, what, out->count);
+    if (length < 0 || (size_t)length >= sizeof path)
+      return tercel_fail(err, TERCEL_IO, "the path of '%s' is too long", folder);
+    TERCEL_TRY(tercel_tensorpb_read(path, io.kind, &out->data[out->count], err));
+  }
+  return TERCEL_OK;
+}
+
+/* A data file may name its input; where all do, the names count, since a model may list inputs in another order. */
+static tercel_status place(const tercel_engine *engine, files *in, tercel_error *err) {
+  tercel_io io;
+  for (size_t i = 0; i < in->count; i++) {
+    TERCEL_TRY(tercel_engine_get_input(engine, i, &io, err));
+    for (size_t k = i; k < in->count; k++) {
+      if (strcmp(in->data[k].name, io.name) != 0) continue;
+      const tercel_datum swapped = in->data[i];
+      in->data[i] = in->data[k];
+      in->data[k] = swapped;
+      break;
+    }
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status get_view(const tercel_context *context, size_t output, const tercel_datum *want, size_t element,
+                              tercel_view *out, tercel_error *err) {
+  if (want->kind[0] == 't') return tercel_context_get_output(context, output, out, err);
+  return tercel_context_get_output_element(context, output, element, out, err);
+}
+
+/* INTERNAL with the difference as its message when an output is wrong. */
+static tercel_status compare_output(const tercel_context *context, size_t output, const tercel_datum *want,
+                                    const tercel_test_case *one, tercel_error *err) {
+  size_t length = 1;
+  char why[400];
+  if (want->kind[0] != 't') TERCEL_TRY(tercel_context_get_output_length(context, output, &length, err));
+  if (length != want->num_views)
+    return tercel_fail(err, TERCEL_INTERNAL, "output %zu has %zu elements, want %zu", output, length, want->num_views);
+  for (size_t i = 0; i < length; i++) {
+    tercel_view got;
+    TERCEL_TRY(get_view(context, output, want, i, &got, err));
+    if (!tercel_cli_compare(&got, &want->views[i], one->rtol, one->atol, why, sizeof why))
+      return tercel_fail(err, TERCEL_INTERNAL, "output %zu: %s", output, why);
+  }
+  return TERCEL_OK;
+}
+
+static tercel_status run_set(const tercel_cli_session *session, const char *folder, const tercel_test_case *one,
+                             tercel_error *err) {
+  files in = {0}, want = {0};
+  tercel_status status = TERCEL_OK;
+  const tercel_engine *const engine = session->engine;
+  TERCEL_CHECK(
+      read_files(engine, folder, "input", tercel_engine_num_inputs(engine), tercel_engine_get_input, &in, err));
+  TERCEL_CHECK(
+      read_files(engine, folder, "output", tercel_engine_num_outputs(engine), tercel_engine_get_output, &want, err));
+  TERCEL_CHECK(place(engine, &in, err));
+  TERCEL_CHECK(tercel_cli_set_inputs(session->context, &(tercel_cli_data){.inputs = in.data, .count = in.count}, err));
+  TERCEL_CHECK(tercel_context_run(session->context, err));
+  for (size_t i = 0; i < want.count; i++) TERCEL_CHECK(compare_output(session->context, i, &want.data[i], one, err));
+done:
+  free_files(&in);
+  free_files(&want);
+  return status;
+}
+
+static tercel_status run_sets(const tercel_cli_session *session, const tercel_test_case *one, tercel_error *err) {
+  char folder[PATH_MAX];
+  for (int set = 0; set < FILES_MAX; set++) {
+    const int length = snprintf(folder, sizeof folder, "%s/test_data_set_%d", one->path, set);
+    if (length < 0 || (size_t)length >= sizeof folder) return tercel_fail(err, TERCEL_IO, "the path is too long");
+    if (access(folder, F_OK) != 0) return set ? TERCEL_OK : tercel_fail(err, TERCEL_IO, "there is no test_data_set_0");
+    const tercel_status status = run_set(session, folder, one, err);
+    if (status != TERCEL_OK) return set ? tercel_fail_at(err, status, "data set %d", set) : status;
+  }
+  return TERCEL_OK;
+}
+
+tercel_test_outcome tercel_test_run(const tercel_test_case *one, const tercel_cli_engine *options, char *why,
+                                    size_t why_size) {
+  char path[PATH_MAX];
+  tercel_error err = {0};
+  tercel_cli_session session = {0};
+  snprintf(path, sizeof path, "%s/model.onnx", one->path);
+  tercel_status status = tercel_cli_load(path, options, &session, &err);
+  if (status == TERCEL_OK) status = tercel_cli_build(options, false, &session, &err);
+  if (status == TERCEL_OK) status = run_sets(&session, one, &err);
+  tercel_cli_close(&session);
+  snprintf(why, why_size, "%s", status == TERCEL_OK ? "" : err.message);
+  return status == TERCEL_OK            ? TERCEL_TEST_PASSED
+         : status == TERCEL_UNSUPPORTED ? TERCEL_TEST_UNSUPPORTED
+                                        : TERCEL_TEST_FAILED;
+}
