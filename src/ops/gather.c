@@ -170,13 +170,8 @@ static tercel_status eval_gather_nd(tercel_eval *eval, tercel_error *err) {
   const int64_t tuples = tercel_dims_product(indices->dims, batch, last);
   const int64_t x_batch = tercel_dims_product(x->dims, batch, x->rank);
   for (int64_t t = 0; t < batches * tuples; ++t) {
-    int64_t from = 0;
-    for (int k = 0; k < depth; ++k) {
-      int64_t at;
-      const int64_t n = x->dims[batch + k];
-      TERCEL_TRY(tercel_pick_index(eval->node, tercel_tensor_get_i64(indices, t * depth + k), n, batch + k, &at, err));
-      from = from * n + at;
-    }
+    int64_t from;
+    TERCEL_TRY(tercel_pick_tuple(eval->node, indices, t, x->dims + batch, batch, &from, err));
     from = t / tuples * x_batch + from * inner;
     for (int64_t i = 0; i < inner; ++i) tercel_element_copy(y->data, t * inner + i, x->data, from + i, x->dtype);
   }

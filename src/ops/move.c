@@ -124,7 +124,7 @@ tercel_status tercel_infer_check_within(const tercel_infer *infer, size_t i, int
 }
 
 const tercel_tensor *tercel_infer_tensor(tercel_infer *infer, size_t i) {
-  infer->contents_used |= 1u << i;
+  if (i < 32) infer->contents_used |= 1u << i;
   return infer->in[i]->tensor;
 }
 
@@ -134,6 +134,20 @@ tercel_status tercel_pick_index(const tercel_node *node, int64_t index, int64_t 
     return tercel_node_fail(node, err, TERCEL_INVALID_ARGUMENT, "index %lld is out of range: axis %d has size %lld",
                             (long long)index, axis, (long long)n);
   *out = index < 0 ? index + n : index;
+  return TERCEL_OK;
+}
+
+tercel_status tercel_pick_tuple(const tercel_node *node, const tercel_tensor *indices, int64_t t, const int64_t *x_dims,
+                                int first_axis, int64_t *out, tercel_error *err) {
+  const int depth = (int)indices->dims[indices->rank - 1];
+  int64_t position = 0;
+  for (int k = 0; k < depth; ++k) {
+    int64_t at = 0;
+    TERCEL_TRY(
+        tercel_pick_index(node, tercel_tensor_get_i64(indices, t * depth + k), x_dims[k], first_axis + k, &at, err));
+    position = position * x_dims[k] + at;
+  }
+  *out = position;
   return TERCEL_OK;
 }
 

@@ -72,6 +72,11 @@ static inline const tercel_tensor *tercel_input_tensor(const tercel_tensor *cons
 tercel_status tercel_pick_index(const tercel_node *node, int64_t index, int64_t n, int axis, int64_t *out,
                                 tercel_error *err);
 
+/* Tuple t in the last dim of indices, as one position among x_dims (those that the tuple counts along; first_axis: the axis of the
+ * first of them, for the message). */
+tercel_status tercel_pick_tuple(const tercel_node *node, const tercel_tensor *indices, int64_t t, const int64_t *x_dims,
+                                int first_axis, int64_t *out, tercel_error *err);
+
 /* A whole number out of a tensor of one element (k, depth, axis). */
 tercel_status tercel_eval_scalar(const tercel_node *node, const tercel_tensor *tensor, const char *what, int64_t *out,
                                  tercel_error *err);
@@ -83,6 +88,12 @@ double tercel_no_flops(const tercel_node *node, const tercel_tensor *const *in, 
 tercel_status tercel_eval_view(tercel_eval *eval, tercel_error *err);
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
+
+/* A transpose node's perm, or the reversed order where it has none. */
+tercel_status tercel_transpose_perm(const tercel_node *node, int rank, int perm[TERCEL_MAX_RANK], tercel_error *err);
+
+/* The length of part i of a split of `size`: from the tensor of sizes, or (NULL) of equal parts. */
+int64_t tercel_split_part(const tercel_node *node, int64_t size, const tercel_tensor *sizes, size_t i);
 
 /* One axis of a slice: elements first, first + step, ... (count of them). */
 typedef struct tercel_slice_axis {

@@ -164,12 +164,8 @@ static tercel_status eval_scatter_nd(tercel_eval *eval, tercel_error *err) {
   const int64_t tuples = tercel_dims_product(indices->dims, 0, last),
                 inner = tercel_dims_product(y->dims, depth, y->rank);
   for (int64_t t = 0; t < tuples; ++t) {
-    int64_t to = 0;
-    for (int k = 0; k < depth; ++k) {
-      int64_t at;
-      TERCEL_TRY(tercel_pick_index(eval->node, tercel_tensor_get_i64(indices, t * depth + k), y->dims[k], k, &at, err));
-      to = to * y->dims[k] + at;
-    }
+    int64_t to;
+    TERCEL_TRY(tercel_pick_tuple(eval->node, indices, t, y->dims, 0, &to, err));
     for (int64_t i = 0; i < inner; ++i) update(how, y, to * inner + i, updates, t * inner + i);
   }
   return TERCEL_OK;

@@ -186,10 +186,13 @@ const tercel_op tercel_op_slice = {
 
 /* ---- split --------------------------------------------------------------------------------------------------------- */
 
-/* Part i of n: equal parts of ceil(size / parts), the last ones smaller or empty. */
+/* Part i of n: equal parts of ceil(size / parts), the last ones smaller or empty.  dims is not needed for a size that is a number. */
 static tercel_dim equal_part(tercel_dims *dims, tercel_dim size, int64_t parts, int64_t i) {
+  if (tercel_dim_is_known(size)) {
+    const int64_t whole = tercel_ceil_div(size, parts);
+    return tercel_max_i64(0, tercel_min_i64(whole, size - i * whole));
+  }
   const tercel_dim chunk = tercel_dim_ceil_div(dims, size, parts);
-  if (tercel_dim_is_known(size)) return tercel_max_i64(0, tercel_min_i64(chunk, size - i * chunk));
   return tercel_dim_mul(dims, chunk, parts) == size ? chunk : tercel_dim_unknown(dims);
 }
 
@@ -254,6 +257,11 @@ static tercel_status infer_split(tercel_infer *infer, tercel_error *err) {
   return TERCEL_OK;
 }
 
+int64_t tercel_split_part(const tercel_node *node, int64_t size, const tercel_tensor *sizes, size_t i) {
+  if (sizes != NULL) return tercel_tensor_get_i64(sizes, (int64_t)i);
+  return equal_part(NULL, size, (int64_t)node->num_outputs, (int64_t)i);
+}
+
 static tercel_status eval_split(tercel_eval *eval, tercel_error *err) {
   const tercel_tensor *x = eval->in[0];
   int axis;
@@ -261,17 +269,10 @@ static tercel_status eval_split(tercel_eval *eval, tercel_error *err) {
   const int64_t outer = tercel_dims_product(x->dims, 0, axis), inner = tercel_dims_product(x->dims, axis + 1, x->rank);
   const int64_t row = x->dims[axis] * inner;
   int64_t at = 0;
-  tercel_dims dims = {0};
   for (size_t i = 0; i < eval->num_outputs; ++i) {
     tercel_tensor *y = eval->out[i];
-    int64_t size;
-    if (y != NULL)
-      size = y->dims[axis];
-    else if (eval->num_inputs > 1 && eval->in[1] != NULL)
-      size = tercel_tensor_get_i64(eval->in[1], (int64_t)i);
-    else
-      size = equal_part(&dims, x->dims[axis], (int64_t)eval->num_outputs, (int64_t)i);
-    const int64_t part = size * inner;
+    const int64_t part =
+        tercel_split_part(eval->node, x->dims[axis], tercel_input_tensor(eval->in, eval->num_inputs, 1), i) * inner;
     for (int64_t o = 0; y != NULL && o < outer; ++o)
       for (int64_t k = 0; k < part; ++k)
         tercel_element_copy(y->data, o * part + k, x->data, o * row + at + k, x->dtype);

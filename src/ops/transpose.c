@@ -1,8 +1,7 @@
 /* transpose: dims in another order. */
 #include "ops/move.h"
 
-/* perm, or the reversed order where the node has none. */
-static tercel_status get_perm(const tercel_node *node, int rank, int perm[TERCEL_MAX_RANK], tercel_error *err) {
+tercel_status tercel_transpose_perm(const tercel_node *node, int rank, int perm[TERCEL_MAX_RANK], tercel_error *err) {
   size_t count = 0;
   const int64_t *given = tercel_node_ints(node, "perm", &count);
   if (tercel_node_attr(node, "perm") == NULL) {
@@ -31,7 +30,7 @@ static tercel_status infer_transpose(tercel_infer *infer, tercel_error *err) {
     return tercel_infer_view(infer, &out, err);
   }
   int perm[TERCEL_MAX_RANK];
-  TERCEL_TRY(get_perm(infer->node, x->rank, perm, err));
+  TERCEL_TRY(tercel_transpose_perm(infer->node, x->rank, perm, err));
   out.rank = x->rank;
   for (int d = 0; d < out.rank; ++d) out.dims[d] = x->dims[perm[d]];
   return tercel_infer_view(infer, &out, err);
@@ -42,7 +41,7 @@ static tercel_status eval_transpose(tercel_eval *eval, tercel_error *err) {
   tercel_tensor *y = eval->out[0];
   int perm[TERCEL_MAX_RANK];
   int64_t x_strides[TERCEL_MAX_RANK], strides[TERCEL_MAX_RANK], index[TERCEL_MAX_RANK] = {0};
-  TERCEL_TRY(get_perm(eval->node, x->rank, perm, err));
+  TERCEL_TRY(tercel_transpose_perm(eval->node, x->rank, perm, err));
   tercel_tensor_strides(x, x_strides);
   for (int d = 0; d < y->rank; ++d) strides[d] = x_strides[perm[d]];
   const int64_t n = tercel_tensor_num_elements(y);
