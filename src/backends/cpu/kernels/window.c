@@ -1,0 +1,84 @@
+/* Rows of pooling windows; see window.h.  Sums run over k in order at every level and width, so that all levels agree bit for bit. */
+#include "backends/cpu/kernels/window.h"
+
+#include "backends/cpu/kernels/vec.h"
+
+static void max_rows(float *acc, const float *row, int64_t n) {
+  for (int64_t i = 0; i < n; i += TERCEL_VEC)
+    vf_store_n(acc + i, vf_max(vf_load_n(acc + i, n - i), vf_load_n(row + i, n - i)), n - i);
+}
+
+static void add_rows(float *acc, const float *row, int64_t n) {
+  for (int64_t i = 0; i < n; i += TERCEL_VEC)
+    vf_store_n(acc + i, vf_load_n(acc + i, n - i) + vf_load_n(row + i, n - i), n - i);
+}
+
+/* The even elements of two vectors that lie behind each other. */
+VEC_INLINE vf vf_even(vf a, vf b) {
+#if TERCEL_VEC == 16
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif TERCEL_VEC == 8
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+#endif
+}
+
+/* n lanes of row[0], row[stride], ...: exactly those are read. */
+VEC_INLINE vf load_strided(const float *row, int64_t stride, int64_t n) {
+  if (stride == 1) return vf_load_n(row, n);
+  if (stride == 2 && n > TERCEL_VEC / 2) {
+    const int64_t rest = 2 * n - 1 - TERCEL_VEC; /* of the second vector */
+    return vf_even(vf_load(row), vf_load_n(row + TERCEL_VEC, rest));
+  }
+  vf r = vf_zero();
+  for (int i = 0; i < TERCEL_VEC && i < n; ++i) r[i] = row[i * stride];
+  return r;
+}
+
+VEC_INLINE vf combine(vf a, vf b, bool sum) { return sum ? a + b : vf_max(a, b); }
+
+VEC_INLINE void slide(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation,
+                      bool sum) {
+  for (int64_t i = 0; i < n; i += TERCEL_VEC) {
+    const int64_t lanes = n - i < TERCEL_VEC ? n - i : TERCEL_VEC;
+    vf acc = load_strided(row + i * stride, stride, lanes);
+    for (int64_t k = 1; k < kernel; ++k)
+      acc = combine(acc, load_strided(row + i * stride + k * dilation, stride, lanes), sum);
+    vf_store_n(y + i, acc, lanes);
+  }
+}
+
+/* The strides of real networks get loops of their own. */
+VEC_INLINE void slide_any(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation,
+                          bool sum) {
+  if (stride == 1)
+    slide(y, row, n, kernel, 1, dilation, sum);
+  else if (stride == 2)
+    slide(y, row, n, kernel, 2, dilation, sum);
+  else
+    slide(y, row, n, kernel, stride, dilation, sum);
+}
+
+static void max_window(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation) {
+  slide_any(y, row, n, kernel, stride, dilation, false);
+}
+
+static void sum_window(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation) {
+  slide_any(y, row, n, kernel, stride, dilation, true);
+}
+
+static void divide(float *y, const float *counts, float rows, int64_t n) {
+  for (int64_t i = 0; i < n; i += TERCEL_VEC) {
+    const vf count = vf_load_n_or(counts + i, n - i, vf_set(1)) * vf_set(rows);
+    vf_store_n(y + i, vf_load_n(y + i, n - i) / count, n - i);
+  }
+}
+
+const tercel_window_kernels TERCEL_LEVEL_NAME(tercel_window_kernels) = {
+    .max_rows = max_rows,
+    .add_rows = add_rows,
+    .max_window = max_window,
+    .sum_window = sum_window,
+    .divide = divide,
+};
