@@ -77,8 +77,9 @@ typedef struct mathf_log_parts {
 } mathf_log_parts;
 
 VEC_INLINE mathf_log_parts mathf_log_reduce(vf u) {
-  const vi bits = (vi)u, k = (bits - 0x3f3504f3) >> 23; /* 0x3f3504f3: sqrt(1/2) */
-  return (mathf_log_parts){vf_from_i(k), (vf)(bits - (k << 23)) - 1.0f};
+  const vu bits = (vu)u; /* unsigned, since lanes that are no positive number wrap here */
+  const vi k = (vi)(bits - 0x3f3504f3u) >> 23; /* 0x3f3504f3: sqrt(1/2) */
+  return (mathf_log_parts){vf_from_i(k), (vf)(bits - ((vu)k << 23)) - 1.0f};
 }
 
 /* log(2^e (1 + f)) + c for a small correction c */
