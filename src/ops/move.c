@@ -125,7 +125,8 @@ tercel_status tercel_infer_check_within(const tercel_infer *infer, size_t i, int
 
 const tercel_tensor *tercel_infer_tensor(tercel_infer *infer, size_t i) {
   if (i < 32) infer->contents_used |= 1u << i;
-  return infer->in[i]->tensor;
+  const tercel_tensor *tensor = infer->in[i]->tensor;
+  return tensor != NULL && (tensor->data != NULL || tercel_tensor_num_elements(tensor) == 0) ? tensor : NULL;
 }
 
 tercel_status tercel_pick_index(const tercel_node *node, int64_t index, int64_t n, int axis, int64_t *out,
