@@ -34,7 +34,7 @@ static void test_concat(void **state) {
   check_rejects("%a: f32[3], %b: i64[3]", "%y = concat(%a, %b) {axis = 0}\nreturn %y", TERCEL_INVALID_MODEL,
                 "input 1 is i64, but input 0 is f32");
   check_rejects("%a: f32[4611686018427387904], %b: f32[4611686018427387904]",
-                "%y = concat(%a, %b) {axis = 0}\nreturn %y", TERCEL_INVALID_MODEL, "too large");
+                "%y = concat(%a, %b) {axis = 0}\nreturn %y", TERCEL_OUT_OF_MEMORY, "too large");
   check_values(
       "%a: i2[2, 1] = constant data(1, -2)\n%b: i2[2, 2] = constant data(0, 1, -1, 0)\n%y = concat(%a, %b) {axis = 1}\n"
       "%w: i2[2, 3] = constant data(1, 0, 1, -2, -1, 0)\nreturn %y, %w",
