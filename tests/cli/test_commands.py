@@ -197,7 +197,7 @@ def test_cases(tercel, models, tmp_path):
     assert result.returncode == 1
     lines = result.stdout.splitlines()
     assert lines[-1] == "2 passed, 4 failed, 0 skipped"
-    failures = {line.split("/")[-1].split(":")[0]: line for line in lines if line.startswith("FAILED")}
+    failures = {line.split("kind/")[1].split(":")[0]: line for line in lines if line.startswith("FAILED")}
     assert "2 of 4 elements differ" in failures["wrong"] and "element 0 is 1, want 1.0099" in failures["wrong"]
     assert "is f32 [1, 4], want f32 [4]" in failures["shape"] and "want f64" in failures["type"]
     assert "input_0.pb" in failures["missing"]
