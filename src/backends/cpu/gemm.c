@@ -40,6 +40,7 @@ static void choose_blocks(tercel_gemm_plan *plan, int num_threads) {
     const int64_t columns = plan->outer * tercel_ceil_div(n_panels, n_each);
     if (columns < wanted) m_each = tercel_max_i64(tercel_ceil_div(m_panels * columns, wanted), 4);
   }
+  plan->most_nc = n_each * nr;
   plan->n_blocks = tercel_ceil_div(n_panels, n_each);
   plan->m_blocks = tercel_ceil_div(m_panels, m_each);
   plan->nc = tercel_ceil_div(n_panels, plan->n_blocks) * nr;
@@ -59,7 +60,7 @@ void tercel_gemm_make_plan(tercel_gemm_plan *plan, int num_threads) {
   if (plan->m == 0 || plan->n == 0 || plan->outer == 0) return;
   choose_blocks(plan, num_threads);
   const int64_t kc = tercel_min_i64(plan->k, TERCEL_GEMM_KC);
-  const int64_t b_floats = plan->b == TERCEL_GEMM_PACKED ? 0 : (plan->direct_b ? nr : plan->nc) * kc;
+  const int64_t b_floats = plan->b == TERCEL_GEMM_PACKED ? 0 : (plan->direct_b ? nr : plan->most_nc) * kc;
   const int64_t floats = b_floats + TERCEL_GEMM_SLACK + mr * kc;
   plan->thread_bytes = ((size_t)floats * sizeof(float) + TERCEL_ALIGNMENT - 1) & ~(size_t)(TERCEL_ALIGNMENT - 1);
   plan->workspace_bytes = plan->thread_bytes * (size_t)num_threads;

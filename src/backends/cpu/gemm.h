@@ -32,12 +32,14 @@ typedef struct tercel_gemm_plan {
 
   bool direct_a, direct_b;    /* read as they lie, not packed */
   int64_t mc, nc;             /* block sizes: multiples of mr and nr */
+  int64_t most_nc;            /* nc before it was made even: what workspace is for */
   int64_t m_blocks, n_blocks; /* per product */
   int64_t grain;              /* blocks that are worth a thread */
   size_t thread_bytes;        /* workspace of one thread */
   size_t workspace_bytes;
 } tercel_gemm_plan;
 
+/* Workspace grows with m, n and k: that of a larger product with the same operands serves smaller ones. */
 void tercel_gemm_make_plan(tercel_gemm_plan *plan, int num_threads);
 
 /* The operands of one product. */

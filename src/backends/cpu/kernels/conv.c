@@ -201,4 +201,61 @@ static void depthwise(const tercel_depthwise *d, const float *in, const float *w
     for (int64_t x = 0; x < width; ++x) out[x] = row[x];
 }
 
-const tercel_conv_kernels TERCEL_LEVEL_NAME(tercel_conv_kernels) = {.pack = pack, .depthwise = depthwise};
+/* ---- transposed ---- */
+
+/* dst[i] += src[i] */
+static inline void add_run(float *dst, const float *src, int64_t n) {
+  for (; n >= TERCEL_VEC; n -= TERCEL_VEC, dst += TERCEL_VEC, src += TERCEL_VEC)
+    vf_store(dst, vf_load(dst) + vf_load(src));
+  if (n > 0) vf_store_n(dst, vf_load_n(dst, n) + vf_load_n(src, n), n);
+}
+
+static void add_taps(const tercel_conv_axis *x, const float *taps, int64_t tap_step, float *phases) {
+  const int64_t phase_floats = tercel_conv_phase_floats(x);
+  for (int64_t kx = 0; kx < x->kernel; ++kx, taps += tap_step) {
+    const int64_t first = kx * x->dilation - x->pad; /* where the row's first element goes; may lie before the output */
+    const int64_t skipped = first < 0 ? (-first + x->stride - 1) / x->stride : 0;
+    const int64_t at = first + skipped * x->stride, phase = at % x->stride, place = at / x->stride;
+    if (at >= x->output) continue;
+    const int64_t room = (x->output - 1 - at) / x->stride + 1;
+    const int64_t n = smaller(x->input - skipped, room);
+    if (n > 0) add_run(phases + phase * phase_floats + place, taps + skipped, n);
+  }
+}
+
+#if defined(__SSE2__)
+/* out[2 i] = a[i], out[2 i + 1] = b[i]; four at a time. */
+static inline int64_t interleave(const float *a, const float *b, int64_t n, float *out) {
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const __m128 x = _mm_loadu_ps(a + i), y = _mm_loadu_ps(b + i);
+    _mm_storeu_ps(out + 2 * i, _mm_unpacklo_ps(x, y));
+    _mm_storeu_ps(out + 2 * i + 4, _mm_unpackhi_ps(x, y));
+  }
+  return i;
+}
+#else
+static inline int64_t interleave(const float *a, const float *b, int64_t n, float *out) {
+  for (int64_t i = 0; i < n; ++i) {
+    out[2 * i] = a[i];
+    out[2 * i + 1] = b[i];
+  }
+  return n;
+}
+#endif
+
+static void join(const tercel_conv_axis *x, const float *phases, float *out) {
+  const int64_t phase_floats = tercel_conv_phase_floats(x), whole = x->output / x->stride;
+  int64_t i = 0;
+  if (x->stride == 1) {
+    for (; i + TERCEL_VEC <= whole; i += TERCEL_VEC) vf_store(out + i, vf_load(phases + i));
+  } else if (x->stride == 2) {
+    i = interleave(phases, phases + phase_floats, whole, out);
+  }
+  for (int64_t phase = 0; phase < x->stride; ++phase)
+    for (int64_t at = i * x->stride + phase; at < x->output; at += x->stride)
+      out[at] = phases[phase * phase_floats + at / x->stride];
+}
+
+const tercel_conv_kernels TERCEL_LEVEL_NAME(tercel_conv_kernels) = {
+    .pack = pack, .depthwise = depthwise, .add_taps = add_taps, .join = join};

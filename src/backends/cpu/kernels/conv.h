@@ -44,6 +44,11 @@ typedef struct tercel_conv_kernels {
    * plane: tercel_depthwise_floats(d) floats of scratch. */
   void (*depthwise)(const tercel_depthwise *d, const float *in, const float *w, float bias, int64_t y0, int64_t count,
                     float *out, float *plane);
+  /* A row of a transposed conv.  phases: x->stride rows of tercel_conv_phase_floats(x) floats, where output ox stands in row ox % stride at
+   * ox / stride.  `add_taps` adds the contributions of one row of the input: taps[kx * tap_step + ix] goes to output
+   * ix * stride + kx * dilation - pad.  `join` puts the phases together: out[0 .. x->output). */
+  void (*add_taps)(const tercel_conv_axis *x, const float *taps, int64_t tap_step, float *phases);
+  void (*join)(const tercel_conv_axis *x, const float *phases, float *out);
 } tercel_conv_kernels;
 
 extern const tercel_conv_kernels tercel_conv_kernels_baseline, tercel_conv_kernels_avx2, tercel_conv_kernels_avx512;
@@ -51,6 +56,9 @@ extern const tercel_conv_kernels tercel_conv_kernels_baseline, tercel_conv_kerne
 /* Readable floats wanted behind what a vector loop reads. */
 enum { TERCEL_CONV_SLACK = 64 };
 
+static inline int64_t tercel_conv_phase_floats(const tercel_conv_axis *x) {
+  return (x->output + x->stride - 1) / x->stride + TERCEL_CONV_SLACK;
+}
 static inline int64_t tercel_depthwise_plane_floats(const tercel_depthwise *d) {
   return d->y.stride * d->x.stride * d->rows * d->pitch + TERCEL_CONV_SLACK;
 }
