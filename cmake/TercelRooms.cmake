@@ -50,7 +50,9 @@ function(tercel_kernels link)
     add_library(${target} OBJECT ${sources})
     target_link_libraries(${target} PRIVATE TercelOwn)
     # -Wno-psabi: vec.h is inlined whole, so no vector is passed by an ABI that depends on the level.
-    target_compile_options(${target} PRIVATE -Wdouble-promotion -Wno-psabi ${TERCEL_LEVEL_${level}}
+    # -Wno-pass-failed: without optimization clang says of each loop that asks for it that it was not vectorized.
+    target_compile_options(${target} PRIVATE -Wdouble-promotion -Wno-psabi
+                                             $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed> ${TERCEL_LEVEL_${level}}
                                              $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
     target_compile_definitions(${target} PRIVATE TERCEL_LEVEL=${level} TERCEL_LEVEL_${upper}=1)
     if(link STREQUAL PUBLIC)

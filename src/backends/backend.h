@@ -37,6 +37,7 @@ typedef struct tercel_kernel_run {
   tercel_tensor *const *out;      /* shaped, with memory; NULL: absent (nobody reads it).  May share memory with an input that `inplace` names */
   void *workspace;
   tercel_pool *pool;
+  tercel_arena *scratch; /* plain kernels' small needs; reset by the caller after the run, so that steady runs find their memory there */
   /* for kernels of data-dependent operators only: memory for a shaped output */
   tercel_status (*allocate)(void *user, size_t output, tercel_tensor *tensor, tercel_error *err);
   void *user;
@@ -64,6 +65,9 @@ typedef struct tercel_backend {
   /* Kernel number i for the node's operator, in order of preference; NULL after the last.  Ends with the reference kernel. */
   const tercel_kernel *(*kernel)(const tercel_node *node, size_t i);
 } tercel_backend;
+
+/* The kernel that runs any operator's reference evaluation (op->eval); the last resort of every backend.  Named "reference". */
+const tercel_kernel *tercel_reference_kernel(void);
 
 /* The CPU backend at the level in force (tercel_cpu_current). */
 const tercel_backend *tercel_cpu_backend(void);

@@ -54,7 +54,7 @@ static tercel_status merge_type(const tercel_node *node, tercel_value *value, co
 /* What every operator's inference may rely on, whether the graph was verified before or not. */
 static tercel_status check_operands(const tercel_node *node, tercel_error *err) {
   const tercel_op *op = node->op;
-  const uint32_t num_in = node->num_inputs, num_out = node->num_outputs;
+  const uint32_t num_in = node->num_inputs - node->num_captures, num_out = node->num_outputs;
   if (num_in < (uint32_t)op->min_inputs || (op->max_inputs >= 0 && num_in > (uint32_t)op->max_inputs))
     return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': %u inputs, want %d .. %d", op->name, node->name, num_in,
                        op->min_inputs, op->max_inputs);

@@ -217,7 +217,7 @@ const tercel_op tercel_op_pointwise = {
     .attrs =
         (const tercel_attr_spec[]){
             {"program", TERCEL_ATTR_PROGRAM, .required = true, .about = "what is done to each element"},
-            {NULL},
+            {0},
         },
     .infer = infer,
     .eval = eval,

@@ -105,9 +105,9 @@ bool tercel_onnx_known_scalar(const tercel_value *value, double *out);
 
 tercel_value *tercel_onnx_i64s(tercel_onnx_call *c, const int64_t *values, size_t count);
 tercel_value *tercel_onnx_i64(tercel_onnx_call *c, int64_t value); /* [1] */
-tercel_value *tercel_onnx_scalar(tercel_onnx_call *c, tercel_dtype dtype, double value);
+tercel_value *tercel_onnx_scalar(tercel_onnx_call *c, tercel_dtype dtype, double number);
 /* A scalar of the dtype that `like` has. */
-tercel_value *tercel_onnx_scalar_like(tercel_onnx_call *c, const tercel_value *like, double value);
+tercel_value *tercel_onnx_scalar_like(tercel_onnx_call *c, const tercel_value *like, double number);
 
 /* ---- nodes ---- */
 

@@ -1,0 +1,67 @@
+/* plan: graphs become steps.  Knows optimize, backends, ops, ir and base.
+ *
+ * A plan is one graph's list of steps, each a node with the kernel that was chosen for it and what that kernel prepared, and how
+ * long each value lives.  It is made once per engine, holds no shape and no memory of a run, and is shared by contexts.  A
+ * subgraph has a plan of its own, held by the step of its control operator.
+ *
+ * Where values lie is decided per shape, when a context binds the plan (runtime/bind.c), with tercel_plan_memory. */
+#ifndef TERCEL_PLAN_PLAN_H
+#define TERCEL_PLAN_PLAN_H
+
+#include "backends/backend.h"
+
+typedef struct tercel_plan tercel_plan;
+
+typedef struct tercel_step {
+  const tercel_node *node;
+  const tercel_kernel *kernel; /* NULL: run by the executor (control flow, sequences, optionals) */
+  tercel_kernel_state state;
+  tercel_plan **plans; /* of the node's subgraphs */
+  uint32_t num_plans;
+  uint32_t row; /* of the profile: steps are numbered through all plans of an engine */
+} tercel_step;
+
+enum { TERCEL_NO_STEP = UINT32_MAX };
+
+/* Steps are numbered 0 .. num_steps - 1 in their order. */
+typedef struct tercel_life {
+  uint32_t first; /* the step that makes the value; 0 for inputs and constants */
+  uint32_t last;  /* the last step that reads it; `first` when nobody does; TERCEL_NO_STEP for outputs of the graph */
+} tercel_life;
+
+struct tercel_plan {
+  const tercel_graph *graph; /* borrowed */
+  tercel_step *steps;
+  uint32_t num_steps;
+  tercel_life *lives;  /* by value id */
+  uint32_t num_rows;   /* steps of this plan and all below it, counted from rows[0] of the outermost */
+  size_t packed_bytes; /* by kernels, of this plan and all below it */
+};
+
+/* Chooses and prepares kernels for every node of the graph, which must be inferred and outlive the plan.
+ * UNSUPPORTED names every node that has no kernel. */
+tercel_status tercel_plan_create(const tercel_graph *graph, const tercel_backend *backend, int num_threads,
+                                 tercel_plan **out, tercel_error *err);
+void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
+
+/* Visits the steps of a plan and of all below it in the order of their rows. */
+typedef void (*tercel_plan_visit_fn)(const tercel_step *step, int depth, void *user);
+void tercel_plan_visit(const tercel_plan *plan, tercel_plan_visit_fn visit, void *user);
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+/* A piece of the arena that is in use from step `first` to step `last`, both included. */
+typedef struct tercel_block {
+  size_t bytes, offset;
+  uint32_t first, last;
+  bool placed; /* offset is given, not to be chosen */
+} tercel_block;
+
+/* Gives every block that is not placed an offset (a multiple of TERCEL_ALIGNMENT) so that no two that live at one step overlap,
+ * and as little memory as it can.  *extent_out: end of the last block, placed ones included.  The largest block goes
+ * first, each into the smallest gap that takes it (Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
+ * inference", greedy by size).  scratch: for the call's own needs. */
+tercel_status tercel_plan_memory(tercel_block *blocks, size_t count, tercel_arena *scratch, size_t *extent_out,
+                                 tercel_error *err);
+
+#endif

@@ -1,0 +1,135 @@
+/* Engines: a model's graph cloned with the dims that were fixed, optimized, planned.  Counted: contexts keep theirs alive. */
+#include "runtime/runtime.h"
+
+#include <string.h>
+
+/* ---- building ------------------------------------------------------------------------------------------------------ */
+
+typedef struct fixed_dims {
+  const tercel_dim_value *dims;
+  size_t count;
+  bool *used; /* by dim */
+} fixed_dims;
+
+static bool value_of(void *user, const char *symbol, int64_t *out) {
+  const fixed_dims *const fixed = user;
+  for (size_t i = 0; i < fixed->count; ++i) {
+    if (strcmp(fixed->dims[i].name, symbol) != 0) continue;
+    *out = fixed->dims[i].value;
+    fixed->used[i] = true;
+    return true;
+  }
+  return false;
+}
+
+static tercel_status clone_graph(const tercel_graph *graph, const tercel_engine_options *options, tercel_graph **out,
+                                 tercel_error *err) {
+  fixed_dims fixed = {options->dims, options->num_dims, NULL};
+  for (size_t i = 0; i < fixed.count; ++i)
+    if (fixed.dims[i].name == NULL || fixed.dims[i].value < 0)
+      return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "dim '%s' fixed to %lld, want a size",
+                         fixed.dims[i].name != NULL ? fixed.dims[i].name : "", (long long)fixed.dims[i].value);
+  fixed.used = tercel_zalloc_array(fixed.count + 1, sizeof *fixed.used);
+  if (fixed.used == NULL) return tercel_fail_memory(err, fixed.count + 1, "fixed dims");
+  tercel_status status = tercel_graph_clone(graph, fixed.count > 0 ? value_of : NULL, &fixed, out, err);
+  for (size_t i = 0; status == TERCEL_OK && i < fixed.count; ++i) {
+    if (fixed.used[i]) continue;
+    status = tercel_fail(err, TERCEL_INVALID_ARGUMENT, "no dim of the model is named '%s'", fixed.dims[i].name);
+    tercel_graph_destroy(*out);
+  }
+  tercel_free(fixed.used);
+  return status;
+}
+
+/* Bytes of constants that steps read straight from mapped files. */
+static void count_mapped(const tercel_step *step, int depth, void *user) {
+  (void)depth;
+  uint64_t *const bytes = user;
+  for (uint32_t i = 0; i < step->node->num_inputs; ++i) {
+    const tercel_value *const value = step->node->inputs[i];
+    const bool packed = i < 32 && (step->state.unused_inputs & (1u << i));
+    if (value == NULL || value->constant == NULL || value->storage == NULL || packed) continue;
+    if (tercel_storage_is_mapped(value->storage)) *bytes += value->constant->bytes;
+  }
+}
+
+static tercel_status build(tercel_engine *engine, const tercel_graph *graph, const tercel_engine_options *options,
+                           tercel_error *err) {
+  TERCEL_TRY(clone_graph(graph, options, &engine->graph, err));
+  TERCEL_TRY(tercel_infer_graph(engine->graph, err));
+  TERCEL_TRY(tercel_graph_verify(engine->graph, err));
+  TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
+  TERCEL_TRY(tercel_plan_create(engine->graph, tercel_cpu_backend(), tercel_pool_num_threads(engine->pool),
+                                &engine->plan, err));
+  tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
+  return tercel_interface_init(engine->graph, &engine->interface, err);
+}
+
+tercel_status tercel_engine_build(const tercel_model *model, const tercel_engine_options *options, tercel_engine **out,
+                                  tercel_error *err) {
+  const tercel_engine_options defaults = {.size = sizeof defaults};
+  if (options == NULL) options = &defaults;
+  TERCEL_TRY(tercel_check_size(options->size, sizeof *options, "tercel_engine_options", err));
+  if (options->num_threads < 0)
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "%d threads, want 0 (as many as there are CPUs) or more",
+                       options->num_threads);
+  tercel_engine *const engine = tercel_zalloc(sizeof *engine);
+  if (engine == NULL) return tercel_fail_memory(err, sizeof *engine, "an engine");
+  atomic_init(&engine->refs, 1);
+  engine->max_memory = options->max_memory;
+  const tercel_status status = build(engine, model->imported.graph, options, err);
+  if (status != TERCEL_OK) {
+    tercel_engine_destroy(engine);
+    return status;
+  }
+  *out = engine;
+  return TERCEL_OK;
+}
+
+tercel_engine *tercel_engine_retain(tercel_engine *engine) {
+  atomic_fetch_add_explicit(&engine->refs, 1, memory_order_relaxed);
+  return engine;
+}
+
+void tercel_engine_destroy(tercel_engine *engine) {
+  if (engine == NULL || atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) > 1) return;
+  tercel_plan_destroy(engine->plan);
+  tercel_graph_destroy(engine->graph);
+  tercel_pool_release(engine->pool);
+  tercel_interface_deinit(&engine->interface);
+  tercel_free(engine->decisions);
+  tercel_free(engine);
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------------------- */
+
+size_t tercel_engine_num_inputs(const tercel_engine *engine) { return engine->interface.num_inputs; }
+size_t tercel_engine_num_outputs(const tercel_engine *engine) { return engine->interface.num_outputs; }
+int tercel_engine_num_threads(const tercel_engine *engine) { return tercel_pool_num_threads(engine->pool); }
+
+tercel_status tercel_engine_get_input(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err) {
+  return tercel_interface_input(&engine->interface, index, out, err);
+}
+
+tercel_status tercel_engine_get_output(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err) {
+  return tercel_interface_output(&engine->interface, index, out, err);
+}
+
+tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what, char **text_out, tercel_error *err) {
+  tercel_text text = {0};
+  if (what == TERCEL_PRINT_DECISIONS) {
+    tercel_text_add(&text, "%s", engine->decisions != NULL ? engine->decisions : "");
+    return tercel_hand_out_text(&text, text_out, err);
+  }
+  if (what != TERCEL_PRINT_PLAN) return tercel_print_graph(engine->graph, what, text_out, err);
+  const tercel_status status = tercel_print_plan(engine, &text, err);
+  if (status == TERCEL_OK) return tercel_hand_out_text(&text, text_out, err);
+  tercel_text_deinit(&text);
+  return status;
+}
+
+const char *tercel_pass_name(size_t index, const char **what) {
+  (void)index;
+  (void)what;
+  return NULL; /* no passes yet */
+}

@@ -1,0 +1,39 @@
+/* Models from files and memory: the importer's door, behind tercel.h's. */
+#include "runtime/runtime.h"
+
+static tercel_status read_options(const tercel_model_options *options, tercel_import_options *out, tercel_error *err) {
+  *out = (tercel_import_options){0};
+  if (options == NULL) return TERCEL_OK;
+  TERCEL_TRY(tercel_check_size(options->size, sizeof *options, "tercel_model_options", err));
+  out->no_mmap = options->no_mmap != 0;
+  return TERCEL_OK;
+}
+
+static tercel_status finish(tercel_status status, tercel_imported *imported, tercel_model **out, tercel_error *err) {
+  if (status == TERCEL_OK) status = tercel_model_create(imported, out, err);
+  tercel_imported_deinit(imported); /* empty once taken */
+  return status;
+}
+
+tercel_status tercel_model_load(const char *path, const tercel_model_options *options, tercel_model **out,
+                                tercel_error *err) {
+  tercel_import_options wanted;
+  tercel_imported imported = {0};
+  TERCEL_TRY(read_options(options, &wanted, err));
+  return finish(tercel_import_file(path, &wanted, &imported, err), &imported, out, err);
+}
+
+tercel_status tercel_model_load_memory(const void *data, size_t bytes, const char *folder,
+                                       const tercel_model_options *options, tercel_model **out, tercel_error *err) {
+  tercel_import_options wanted;
+  tercel_imported imported = {0};
+  TERCEL_TRY(read_options(options, &wanted, err));
+  return finish(tercel_import_memory(data, bytes, folder, &wanted, &imported, err), &imported, out, err);
+}
+
+void tercel_model_destroy(tercel_model *model) {
+  if (model == NULL) return;
+  tercel_interface_deinit(&model->interface);
+  tercel_imported_deinit(&model->imported);
+  tercel_free(model);
+}

@@ -1,0 +1,61 @@
+/* runtime: models, engines and contexts; what tercel.h declares of them.  Knows plan, optimize, backends, import, ops, ir and base.
+ *
+ *   model.c    a file's graph          frame.h    running a plan (read this first)
+ *   engine.c   graph to plan           bind.c, place.c, finish.c    shapes to memory
+ *   context.c  one run's state         control.c, sequence.c        steps without kernels */
+#ifndef TERCEL_RUNTIME_RUNTIME_H
+#define TERCEL_RUNTIME_RUNTIME_H
+
+#include <stdatomic.h>
+
+#include "import/import.h"
+#include "runtime/frame.h"
+
+/* Inputs and outputs of a graph as tercel.h gives them. */
+typedef struct tercel_interface {
+  tercel_arena memory; /* holds what follows */
+  tercel_io *inputs, *outputs;
+  size_t num_inputs, num_outputs;
+} tercel_interface;
+
+/* describe.c */
+tercel_status tercel_interface_init(const tercel_graph *graph, tercel_interface *out, tercel_error *err);
+void tercel_interface_deinit(tercel_interface *interface);
+tercel_status tercel_interface_input(const tercel_interface *interface, size_t index, tercel_io *out,
+                                     tercel_error *err);
+tercel_status tercel_interface_output(const tercel_interface *interface, size_t index, tercel_io *out,
+                                      tercel_error *err);
+tercel_status tercel_print_graph(const tercel_graph *graph, tercel_print what, char **text_out, tercel_error *err);
+/* A text's characters become the caller's (tercel_text_free); OUT_OF_MEMORY when the text failed. */
+tercel_status tercel_hand_out_text(tercel_text *text, char **out, tercel_error *err);
+
+struct tercel_model {
+  tercel_imported imported; /* owns the graph; an engine clones what it needs */
+  tercel_interface interface;
+};
+
+/* A model out of what was imported (taken on success). */
+tercel_status tercel_model_create(tercel_imported *imported, tercel_model **out, tercel_error *err);
+/* A model out of a graph made in memory (taken on success).  For tests, and for rooms that build graphs. */
+tercel_status tercel_model_from_graph(tercel_graph *graph, tercel_model **out, tercel_error *err);
+
+struct tercel_engine {
+  atomic_uint refs; /* one of the user's, one a context */
+  tercel_graph *graph;
+  tercel_plan *plan;
+  tercel_pool *pool;
+  uint64_t max_memory;
+  uint64_t mapped_bytes;
+  char *decisions; /* text of TERCEL_PRINT_DECISIONS */
+  tercel_interface interface;
+};
+
+tercel_engine *tercel_engine_retain(tercel_engine *engine);
+
+/* print.c: the plan as text, with memory where shapes are known without a run. */
+tercel_status tercel_print_plan(const tercel_engine *engine, tercel_text *text, tercel_error *err);
+
+/* Fields of an option or info struct that the caller's version of tercel.h has: INVALID_ARGUMENT for an unset size. */
+tercel_status tercel_check_size(size_t is, size_t least, const char *what, tercel_error *err);
+
+#endif
