@@ -311,6 +311,18 @@ static tercel_status infer_from_scales(tercel_infer *infer, const tercel_tensor 
   return TERCEL_OK;
 }
 
+/* The sizes as a tensor, where all of them are known numbers. */
+static const tercel_tensor *known_sizes(tercel_infer *infer, int64_t numbers[TERCEL_MAX_RANK], tercel_tensor *out,
+                                        tercel_error *err) {
+  int64_t count = 0;
+  const tercel_dim *sizes = tercel_infer_contents(infer, IN_SIZES, &count, err);
+  if (sizes == NULL || count > TERCEL_MAX_RANK) return NULL;
+  for (int64_t k = 0; k < count; ++k)
+    if (!tercel_dim_get_number(infer->dims, sizes[k], &numbers[k])) return NULL;
+  *out = (tercel_tensor){.dtype = TERCEL_DTYPE_I64, .rank = 1, .dims = {count}, .data = numbers};
+  return out;
+}
+
 static tercel_status infer_resize(tercel_infer *infer, tercel_error *err) {
   const tercel_type *x = &infer->in[0]->type;
   infer->out[0].type.dtype = x->dtype;
@@ -323,7 +335,9 @@ static tercel_status infer_resize(tercel_infer *infer, tercel_error *err) {
   int list[TERCEL_MAX_RANK], count;
   TERCEL_TRY(get_axes(infer->node, x->shape.rank, list, &count, err));
   const tercel_tensor *scales = has_scales ? tercel_infer_tensor(infer, IN_SCALES) : NULL;
-  const tercel_tensor *sizes = has_sizes ? tercel_infer_tensor(infer, IN_SIZES) : NULL;
+  int64_t numbers[TERCEL_MAX_RANK];
+  tercel_tensor sizes_tensor;
+  const tercel_tensor *sizes = has_sizes ? known_sizes(infer, numbers, &sizes_tensor, err) : NULL;
   if (scales != NULL && tercel_tensor_num_elements(scales) == 0) scales = NULL;
   if (sizes != NULL && tercel_tensor_num_elements(sizes) == 0) sizes = NULL;
   if ((!has_scales || scales != NULL) && (!has_sizes || sizes != NULL)) {
