@@ -1,5 +1,5 @@
 # Tests: tests/FOLDER/test_NAME.c is the program test_FOLDER_NAME, linked with the rooms that FOLDER is about, cmocka and
-# tests/support, and with tests/FOLDER/check.c where there is one.  They are built by the target `tests`, not by default, so that plain `make` needs no cmocka.
+# tests/support, and with tests/FOLDER/check*.c where there are any.  They are built by the target `tests`, not by default, so that plain `make` needs no cmocka.
 
 pkg_check_modules(TERCEL_CMOCKA IMPORTED_TARGET cmocka)
 
@@ -31,7 +31,7 @@ function(tercel_tests)
     if(NOT rooms)
       set(rooms ${all_rooms})
     endif()
-    file(GLOB shared CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/check.c)
+    file(GLOB shared CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/check*.c)
     add_executable(${target} EXCLUDE_FROM_ALL ${source} ${shared})
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${stem}
                                                RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/${folder})

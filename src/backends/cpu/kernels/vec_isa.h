@@ -128,7 +128,7 @@ VEC_INLINE nf nf_from_f16(const uint16_t *p) {
   x += 112 << 23;
   const nf subnormal = (nf)(x + (1 << 23)) - (nf)((x & 0) + (113 << 23));
   const ni special = exponent == field, quiet = ((x & 0x7fe000) != 0) & special & 0x400000;
-  x += (special & (112 << 23)) | quiet;
+  x = (x + (special & (112 << 23))) | quiet;
   x = (ni)nf_select(exponent == 0, subnormal, (nf)x);
   return (nf)(x | ((bits & 0x8000) << 16));
 }
