@@ -1,8 +1,17 @@
 /* Lowering: nodes become steps, kernels are chosen and prepared, lifetimes of values counted.
  * The first kernel that a backend offers and that supports the node is taken; measuring them is a tuner's matter. */
+#include <stdio.h>
 #include <string.h>
 
 #include "plan/plan.h"
+
+tercel_status tercel_fail_at_node(const tercel_node *node, tercel_status status, tercel_error *err) {
+  if (err == NULL) return status;
+  char place[256];
+  const int length = snprintf(place, sizeof place, "%s '%s'", node->op->name, node->name);
+  const size_t shown = length < 0 ? 0 : (size_t)length < sizeof place ? (size_t)length : sizeof place - 1;
+  return strncmp(err->message, place, shown) == 0 ? status : tercel_fail_at(err, status, "%s", place);
+}
 
 /* What is gathered over a graph and its subgraphs. */
 typedef struct lowering {
@@ -41,7 +50,7 @@ static tercel_status choose_kernel(lowering *lower, tercel_step *step, tercel_er
   if (kernel->prepare != NULL) {
     tercel_kernel_state state = {0};
     const tercel_status status = kernel->prepare(kernel, node, lower->num_threads, &state, err);
-    if (status != TERCEL_OK) return tercel_fail_at(err, status, "%s '%s'", node->op->name, node->name);
+    if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
     step->state = state;
   }
   step->kernel = kernel;

@@ -48,6 +48,10 @@ void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
 typedef void (*tercel_plan_visit_fn)(const tercel_step *step, int depth, void *user);
 void tercel_plan_visit(const tercel_plan *plan, tercel_plan_visit_fn visit, void *user);
 
+/* Puts "operator 'node': " before the message unless it begins so already, since operators and kernels may or may not name their node.
+ * Returns the status. */
+tercel_status tercel_fail_at_node(const tercel_node *node, tercel_status status, tercel_error *err);
+
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
 /* A piece of the arena that is in use from step `first` to step `last`, both included. */

@@ -123,9 +123,9 @@ static tercel_status run_infer(tercel_binder *b, tercel_step_facts *facts, uint3
                         .out = facts->out,
                         .dims = &b->dims,
                         .arena = &b->scratch};
-  TERCEL_TRY(node->op->infer(&infer, err));
-  const tercel_status status = tercel_dims_check(&b->dims, err);
-  if (status != TERCEL_OK) return tercel_fail_at(err, status, "%s '%s'", node->op->name, node->name);
+  tercel_status status = node->op->infer(&infer, err);
+  if (status == TERCEL_OK) status = tercel_dims_check(&b->dims, err);
+  if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
   *contents_used = infer.contents_used;
   for (uint32_t i = 0; i < node->num_outputs; ++i)
     if (node->outputs[i] != NULL) TERCEL_TRY(check_output(b, node, i, &facts->out[i], err));
@@ -315,7 +315,7 @@ static tercel_status evaluate(tercel_binder *b, const tercel_step_facts *facts, 
                       .allocate = known_memory,
                       .user = b};
   const tercel_status status = node->op->eval(&eval, err);
-  if (status != TERCEL_OK) return tercel_fail_at(err, status, "%s '%s'", node->op->name, node->name);
+  if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
   for (uint32_t i = 0; i < node->num_outputs; ++i)
     if (out[i] != NULL) TERCEL_TRY(set_known(b, node->outputs[i], out[i], err));
   return TERCEL_OK;

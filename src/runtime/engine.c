@@ -33,9 +33,8 @@ static tercel_status clone_graph(const tercel_graph *graph, const tercel_engine_
   if (fixed.used == NULL) return tercel_fail_memory(err, fixed.count + 1, "fixed dims");
   tercel_status status = tercel_graph_clone(graph, fixed.count > 0 ? value_of : NULL, &fixed, out, err);
   for (size_t i = 0; status == TERCEL_OK && i < fixed.count; ++i) {
-    if (fixed.used[i]) continue;
-    status = tercel_fail(err, TERCEL_INVALID_ARGUMENT, "no dim of the model is named '%s'", fixed.dims[i].name);
-    tercel_graph_destroy(*out);
+    if (!fixed.used[i])
+      status = tercel_fail(err, TERCEL_INVALID_ARGUMENT, "no dim of the model is named '%s'", fixed.dims[i].name);
   }
   tercel_free(fixed.used);
   return status;

@@ -214,8 +214,7 @@ static tercel_status run_steps(tercel_frame *frame, const tercel_binding *bindin
     const tercel_bound *const step = &binding->steps[i];
     TERCEL_TRY(tercel_frame_check_cancel(frame, step->run.node, err));
     const tercel_status status = runner->profile != NULL ? run_timed(frame, step, err) : run_step(frame, step, err);
-    if (status != TERCEL_OK)
-      return tercel_fail_at(err, status, "%s '%s'", step->run.node->op->name, step->run.node->name);
+    if (status != TERCEL_OK) return tercel_fail_at_node(step->run.node, status, err);
   }
   return TERCEL_OK;
 }

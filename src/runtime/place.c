@@ -299,7 +299,7 @@ static tercel_status bind_kernel(tercel_binder *b, const tercel_step_facts *fact
   tercel_kernel_binding made = {0};
   const tercel_status status = run->kernel->bind(run->kernel, node, run->state, operands, operands + run->num_inputs,
                                                  b->frame->runner->num_threads, &b->binding->memory, &made, err);
-  if (status != TERCEL_OK) return tercel_fail_at(err, status, "%s '%s'", node->op->name, node->name);
+  if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
   run->binding = made.data;
   if (made.workspace_bytes > 0)
     TERCEL_TRY(add_piece(b, made.workspace_bytes, facts->index, facts->index, &step->workspace, err));
