@@ -1,4 +1,7 @@
-"""What the commands do, seen through their files: NumPy and onnx write the inputs and read the outputs."""
+"""What the commands do, seen through their files: NumPy and onnx write the inputs and read the outputs.
+
+run-tests: command
+"""
 import json
 
 import numpy as np

@@ -1,4 +1,7 @@
-"""What the command says when it is asked for help or called wrongly: one line, what to do, and the documented exit status."""
+"""What the command says when it is asked for help or called wrongly: one line, what to do, and the documented exit status.
+
+run-tests: command
+"""
 import pytest
 
 COMMANDS = ["run", "bench", "inspect", "explain", "test", "version"]

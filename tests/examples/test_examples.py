@@ -1,4 +1,7 @@
-"""The programs of examples/, built against the shared library, do what their first comment says."""
+"""The programs of examples/, built against the shared library, do what their first comment says.
+
+run-tests: command
+"""
 import subprocess
 
 import numpy as np
