@@ -72,12 +72,24 @@ typedef struct job {
   int64_t per_channel; /* rows of one channel of y */
 } job;
 
-/* Joins the input rows under the window at `at` (of the outer spatial dims) into the middle of `row`; how many there were. */
-static int64_t join_rows(const job *j, const float *channel, const int64_t *at, float *row) {
+enum { MAX_ROWS = 16 }; /* joined at once */
+
+/* y = the rows so far and those in rows[], of which there are *count; none are left. */
+static void join_rows(const job *j, float *y, const float **rows, int64_t *count, int64_t n) {
+  (j->bound->average ? j->kernels->sum_rows : j->kernels->max_rows)(y, rows, *count, n);
+  rows[0] = y;
+  *count = 1;
+}
+
+/* Joins the input rows under the window at `at` (of the outer spatial dims) into the middle of `row`; false: there are none. */
+static bool join_window(const job *j, const float *channel, const int64_t *at, float *row) {
   const bound *b = j->bound;
   const tercel_window *last = &b->windows[b->outer];
-  const int64_t room = b->row - last->pad_begin, width = room < last->input ? room : last->input;
-  int64_t kernel[TERCEL_MAX_SPATIAL], k[TERCEL_MAX_SPATIAL] = {0}, joined = 0;
+  const int64_t width = tercel_max_i64(0, tercel_min_i64(b->row - last->pad_begin, last->input));
+  int64_t kernel[TERCEL_MAX_SPATIAL], k[TERCEL_MAX_SPATIAL] = {0}, count = 0;
+  const float *rows[MAX_ROWS];
+  float *y = row + (width > 0 ? last->pad_begin : 0);
+  bool any = false;
   for (int d = 0; d < b->outer; ++d) kernel[d] = b->windows[d].kernel;
   do {
     int64_t offset = 0;
@@ -89,16 +101,12 @@ static int64_t join_rows(const job *j, const float *channel, const int64_t *at, 
       offset = offset * w->input + p;
     }
     if (!inside) continue;
-    const float *src = channel + offset * last->input;
-    if (width > 0 && joined == 0)
-      memcpy(row + last->pad_begin, src, (size_t)width * sizeof *row);
-    else if (b->average)
-      j->kernels->add_rows(row + last->pad_begin, src, width);
-    else
-      j->kernels->max_rows(row + last->pad_begin, src, width);
-    ++joined;
+    any = true;
+    if (count == MAX_ROWS) join_rows(j, y, rows, &count, width);
+    rows[count++] = channel + offset * last->input;
   } while (tercel_index_next(b->outer, kernel, k));
-  return joined;
+  if (any) join_rows(j, y, rows, &count, width);
+  return any;
 }
 
 static void pool_rows(void *arg, int64_t begin, int64_t end, int thread) {
@@ -115,7 +123,7 @@ static void pool_rows(void *arg, int64_t begin, int64_t end, int thread) {
       rest /= b->out_dims[d];
     }
     float *y = j->y + r * last->output;
-    if (join_rows(j, j->x + r / j->per_channel * j->channel, at, row) == 0)
+    if (!join_window(j, j->x + r / j->per_channel * j->channel, at, row))
       for (int64_t i = 0; i < b->row; ++i) row[i] = neutral;
     if (!b->average) {
       j->kernels->max_window(y, row, last->output, last->kernel, last->stride, last->dilation);

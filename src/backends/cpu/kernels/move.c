@@ -11,6 +11,7 @@
 /* Interleaves: low takes the first halves of a and b (a0 b0 a1 b1 ...), high the second ones. */
 typedef uint8_t b16 __attribute__((vector_size(16)));
 typedef uint16_t h8 __attribute__((vector_size(16)));
+typedef uint32_t w4 __attribute__((vector_size(16)));
 typedef uint32_t w8 __attribute__((vector_size(32)));
 typedef uint64_t d4 __attribute__((vector_size(32)));
 
@@ -151,13 +152,12 @@ static void repeat_8(void *dst, const void *src, int64_t n, int64_t times) { rep
 static void repeat_4(void *dst, const void *src, int64_t n, int64_t times) {
   int64_t i = 0;
   if (times == 2) {
-    for (; i + 8 <= n; i += 8) {
-      w8 a;
-      memcpy(&a, (const char *)src + 4 * i, 32);
-      const w8 low = __builtin_shufflevector(a, a, 0, 0, 1, 1, 2, 2, 3, 3);
-      const w8 high = __builtin_shufflevector(a, a, 4, 4, 5, 5, 6, 6, 7, 7);
-      memcpy((char *)dst + 8 * i, &low, 32);
-      memcpy((char *)dst + 8 * i + 32, &high, 32);
+    for (; i + 4 <= n; i += 4) {
+      w4 a;
+      memcpy(&a, (const char *)src + 4 * i, 16);
+      const w4 low = __builtin_shufflevector(a, a, 0, 0, 1, 1), high = __builtin_shufflevector(a, a, 2, 2, 3, 3);
+      memcpy((char *)dst + 8 * i, &low, 16);
+      memcpy((char *)dst + 8 * i + 16, &high, 16);
     }
   }
   repeat((char *)dst + 4 * i * times, (const char *)src + 4 * i, n - i, times, 4);

@@ -1,17 +1,43 @@
-/* Rows of pooling windows; see window.h.  Sums run over k in order at every level and width, so that all levels agree bit for bit. */
+/* Rows of pooling windows; see window.h.  Sums run over rows and k in order at every level and width, so that all levels agree bit for
+ * bit.  Whole vectors go first, what is left of a row last. */
 #include "backends/cpu/kernels/window.h"
 
 #include "backends/cpu/kernels/vec.h"
 
-static void max_rows(float *acc, const float *row, int64_t n) {
-  for (int64_t i = 0; i < n; i += TERCEL_VEC)
-    vf_store_n(acc + i, vf_max(vf_load_n(acc + i, n - i), vf_load_n(row + i, n - i)), n - i);
+VEC_INLINE vf combine(vf a, vf b, bool sum) { return sum ? a + b : vf_max(a, b); }
+
+/* ---- rows ---- */
+
+VEC_INLINE void join(float *y, const float *const *rows, int64_t num_rows, int64_t n, bool sum) {
+  int64_t i = 0;
+  for (; i + TERCEL_VEC <= n; i += TERCEL_VEC) {
+    vf acc = vf_load(rows[0] + i);
+    for (int64_t r = 1; r < num_rows; ++r) acc = combine(acc, vf_load(rows[r] + i), sum);
+    vf_store(y + i, acc);
+  }
+  if (i >= n) return;
+  vf acc = vf_load_n(rows[0] + i, n - i);
+  for (int64_t r = 1; r < num_rows; ++r) acc = combine(acc, vf_load_n(rows[r] + i, n - i), sum);
+  vf_store_n(y + i, acc, n - i);
 }
 
-static void add_rows(float *acc, const float *row, int64_t n) {
-  for (int64_t i = 0; i < n; i += TERCEL_VEC)
-    vf_store_n(acc + i, vf_load_n(acc + i, n - i) + vf_load_n(row + i, n - i), n - i);
+/* The common number of rows gets a loop of its own. */
+VEC_INLINE void join_any(float *y, const float *const *rows, int64_t num_rows, int64_t n, bool sum) {
+  if (num_rows == 3)
+    join(y, rows, 3, n, sum);
+  else
+    join(y, rows, num_rows, n, sum);
 }
+
+static void max_rows(float *y, const float *const *rows, int64_t num_rows, int64_t n) {
+  join_any(y, rows, num_rows, n, false);
+}
+
+static void sum_rows(float *y, const float *const *rows, int64_t num_rows, int64_t n) {
+  join_any(y, rows, num_rows, n, true);
+}
+
+/* ---- windows ---- */
 
 /* The even elements of two vectors that lie behind each other. */
 VEC_INLINE vf vf_even(vf a, vf b) {
@@ -36,11 +62,23 @@ VEC_INLINE vf load_strided(const float *row, int64_t stride, int64_t n) {
   return r;
 }
 
-VEC_INLINE vf combine(vf a, vf b, bool sum) { return sum ? a + b : vf_max(a, b); }
+/* The same for a whole vector of which more than n * stride elements may be read. */
+VEC_INLINE vf load_inside(const float *row, int64_t stride) {
+  if (stride == 1) return vf_load(row);
+  if (stride == 2) return vf_even(vf_load(row), vf_load(row + TERCEL_VEC));
+  return load_strided(row, stride, TERCEL_VEC);
+}
 
 VEC_INLINE void slide(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation,
                       bool sum) {
-  for (int64_t i = 0; i < n; i += TERCEL_VEC) {
+  int64_t i = 0;
+  /* The last vector is not read beyond its last lane, so it goes with the rest where the stride is 2. */
+  for (; i + TERCEL_VEC + (stride == 2) <= n; i += TERCEL_VEC) {
+    vf acc = load_inside(row + i * stride, stride);
+    for (int64_t k = 1; k < kernel; ++k) acc = combine(acc, load_inside(row + i * stride + k * dilation, stride), sum);
+    vf_store(y + i, acc);
+  }
+  for (; i < n; i += TERCEL_VEC) {
     const int64_t lanes = n - i < TERCEL_VEC ? n - i : TERCEL_VEC;
     vf acc = load_strided(row + i * stride, stride, lanes);
     for (int64_t k = 1; k < kernel; ++k)
@@ -49,10 +87,16 @@ VEC_INLINE void slide(float *y, const float *row, int64_t n, int64_t kernel, int
   }
 }
 
-/* The strides of real networks get loops of their own. */
+/* The windows of real networks get loops of their own. */
 VEC_INLINE void slide_any(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation,
                           bool sum) {
-  if (stride == 1)
+  if (kernel == 3 && stride == 2 && dilation == 1)
+    slide(y, row, n, 3, 2, 1, sum);
+  else if (kernel == 2 && stride == 2)
+    slide(y, row, n, 2, 2, dilation, sum);
+  else if (kernel == 5 && stride == 1 && dilation == 1)
+    slide(y, row, n, 5, 1, 1, sum);
+  else if (stride == 1)
     slide(y, row, n, kernel, 1, dilation, sum);
   else if (stride == 2)
     slide(y, row, n, kernel, 2, dilation, sum);
@@ -77,7 +121,7 @@ static void divide(float *y, const float *counts, float rows, int64_t n) {
 
 const tercel_window_kernels TERCEL_LEVEL_NAME(tercel_window_kernels) = {
     .max_rows = max_rows,
-    .add_rows = add_rows,
+    .sum_rows = sum_rows,
     .max_window = max_window,
     .sum_window = sum_window,
     .divide = divide,

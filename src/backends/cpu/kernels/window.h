@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 typedef struct tercel_window_kernels {
-  /* acc[i] = the larger of acc[i] and row[i], NaN if either is, for i < n. */
-  void (*max_rows)(float *acc, const float *row, int64_t n);
-  /* acc[i] += row[i] */
-  void (*add_rows)(float *acc, const float *row, int64_t n);
+  /* y[i] = the largest of rows[r][i] over r < num_rows (1 or more), NaN if any is, for i < n.  y may be one of the rows. */
+  void (*max_rows)(float *y, const float *const *rows, int64_t num_rows, int64_t n);
+  /* y[i] = their sum, in order. */
+  void (*sum_rows)(float *y, const float *const *rows, int64_t num_rows, int64_t n);
   /* y[i] = the largest (or the sum) of row[i * stride + k * dilation] over k < kernel, for i < n.  Reads nothing else. */
   void (*max_window)(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation);
   void (*sum_window)(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation);

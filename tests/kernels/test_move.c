@@ -1,0 +1,150 @@
+/* Kernels that move data: exactly what the reference gives.  `--bench` times typical layers. */
+#include "kernels/check_text.h"
+
+#include <stdio.h>
+
+static const check_options exact = {0};
+
+/* Every element size, inner runs, tiles with edges, broadcast dims, one long dim. */
+static void test_transpose(void **state) {
+  (void)state;
+  static const char *const dtypes[] = {"i8", "f16", "f32", "f64", "bool"};
+  static const char *const shapes[][2] = {{"37, 53", "1, 0"},
+                                          {"3, 65, 70", "0, 2, 1"},
+                                          {"2, 3, 17, 19", "0, 2, 3, 1"},
+                                          {"2, 17, 19, 3", "0, 3, 1, 2"},
+                                          {"5, 4, 3, 2", "3, 2, 1, 0"},
+                                          {"4, 1, 6, 1", "2, 1, 0, 3"},
+                                          {"2, 12, 5, 8", "0, 2, 1, 3"},
+                                          {"0, 4", "1, 0"},
+                                          {"1, 16, 16", "2, 1, 0"}};
+  for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+      char text[200];
+      snprintf(text, sizeof text, "(%%x: %s[%s]) { %%y = transpose(%%x) {perm = [%s]} return %%y }", dtypes[d],
+               shapes[i][0], shapes[i][1]);
+      check_text(text, &exact);
+    }
+  }
+  check_text("(%x: f32[]) { %y = transpose(%x) return %y }", &exact);
+  check_text("(%x: f32[300, 500]) { %y = transpose(%x) return %y }", &exact);
+}
+
+static void test_concat_split(void **state) {
+  (void)state;
+  check_text("(%a: f32[3, 4, 5], %b: f32[3, 1, 5], %c: f32[3, 0, 5]) { %y = concat(%a, %b, %c) {axis = 1} return %y }",
+             &exact);
+  check_text("(%a: u8[7], %b: u8[9]) { %y = concat(%a, %b) {axis = 0} return %y }", &exact);
+  check_text("(%a: f64[3, 40, 50], %b: f64[3, 40, 1]) { %y = concat(%a, %b) {axis = -1} return %y }", &exact);
+  check_text("(%x: f16[3, 10, 5]) { %a, %b, %c = split(%x) {axis = 1} return %a, %b, %c }", &exact);
+  check_text("(%x: f32[3, 10]) { %s: i64[3] = constant data(3, 0, 7) %a, %b, %c = split(%x, %s) {axis = 1} return %a, "
+             "%b, %c }",
+             &exact);
+}
+
+static void test_slice(void **state) {
+  (void)state;
+  check_text("(%x: f32[9, 20, 7]) { %s: i64[2] = constant data(1, -2) %e: i64[2] = constant data(-1, 1) %a: i64[2] = "
+             "constant data(0, 1) "
+             "%p: i64[2] = constant data(3, -4) %y = slice(%x, %s, %e, %a, %p) return %y }",
+             &exact);
+  check_text(
+      "(%x: i8[5, 33]) { %s: i64[1] = constant data(-1) %e: i64[1] = constant data(-99) %a: i64[1] = constant data(1) "
+      "%p: i64[1] = constant data(-1) %y = slice(%x, %s, %e, %a, %p) return %y }",
+      &exact);
+  check_text("(%x: f64[5, 33]) { %s: i64[2] = constant data(1, 2) %e: i64[2] = constant data(4, 2) %y = slice(%x, %s, "
+             "%e) return %y }",
+             &exact);
+}
+
+static void test_expand_tile(void **state) {
+  (void)state;
+  check_text("(%x: f32[3, 1, 5]) { %s: i64[4] = constant data(2, 3, 4, 1) %y = expand(%x, %s) return %y }", &exact);
+  check_text("(%x: i8[3, 1]) { %s: i64[2] = constant data(3, 70) %y = expand(%x, %s) return %y }", &exact);
+  check_text("(%x: i64[]) { %s: i64[1] = constant data(9000) %y = expand(%x, %s) return %y }", &exact);
+  check_text("(%x: f32[1, 4]) { %s: i64[2] = constant data(0, 4) %y = expand(%x, %s) return %y }", &exact);
+  check_text("(%x: f16[2, 3, 4]) { %r: i64[3] = constant data(2, 1, 3) %y = tile(%x, %r) return %y }", &exact);
+  check_text("(%x: f32[2, 3]) { %r: i64[2] = constant data(0, 2) %y = tile(%x, %r) return %y }", &exact);
+}
+
+static void test_pad(void **state) {
+  (void)state;
+  static const char *const modes[] = {"constant", "reflect", "edge", "wrap"};
+  static const char *const dtypes[] = {"f32", "u8", "f64", "f16"};
+  for (size_t i = 0; i < 4; i++) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "(%%x: %s[3, 6, 11], %%v: %s[]) { %%p: i64[6] = constant data(1, 0, 2, 2, -2, 3) "
+             "%%y = pad(%%x, %%p, %%v) {mode = \"%s\"} return %%y }",
+             dtypes[i], dtypes[i], modes[i]);
+    check_text(text, &exact);
+    snprintf(
+        text, sizeof text,
+        "(%%x: %s[4, 5]) { %%p: i64[4] = constant data(7, -1, 0, 9) %%y = pad(%%x, %%p) {mode = \"%s\"} return %%y }",
+        dtypes[i], modes[i]);
+    check_text(text, &exact);
+  }
+  check_text("(%x: f32[0, 3]) { %p: i64[4] = constant data(1, 1, 2, 0) %y = pad(%x, %p) return %y }", &exact);
+  check_text("(%x: f32[]) { %p: i64[0] = constant zeros() %y = pad(%x, %p) return %y }", &exact);
+}
+
+static void test_gather_scatter(void **state) {
+  (void)state;
+  check_text("(%x: f32[5, 6, 7]) { %i: i64[2, 3] = constant data(0, -1, 5, 3, 3, -6) %y = gather(%x, %i) {axis = 1} "
+             "return %y }",
+             &exact);
+  check_text("(%x: i8[50]) { %i: i32[4] = constant data(0, -1, 25, 3) %y = gather(%x, %i) return %y }", &exact);
+  check_text("(%x: f64[3, 0]) { %i: i32[2] = constant data(0, -1) %y = gather(%x, %i) return %y }", &exact);
+  check_text("(%x: f32[3, 4]) { %i: i64[2, 2] = constant data(0, 2, -1, 1) %y = gather_elements(%x, %i) return %y }",
+             &exact);
+  check_text("(%x: f16[3, 4]) { %i: i64[3, 5] = constant data(0, 2, -1, 1, 0, 1, 2, 3, -4, 0, 1, 1, 1, 1, 1) "
+             "%y = gather_elements(%x, %i) {axis = 1} return %y }",
+             &exact);
+  check_text("(%x: f32[2, 3, 4]) { %i: i64[2, 2, 1] = constant data(0, 2, -1, 1) %y = gather_nd(%x, %i) {batch_dims = "
+             "1} return %y }",
+             &exact);
+  check_text("(%x: u8[2, 3, 4]) { %i: i64[2, 3] = constant data(0, 2, 3, 1, -1, 0) %y = gather_nd(%x, %i) return %y }",
+             &exact);
+  check_text("(%x: f32[2, 3]) { %i: i64[2, 0] = constant zeros() %y = gather_nd(%x, %i) return %y }", &exact);
+  check_text("(%x: f32[3, 4], %u: f32[2, 2]) { %i: i64[2, 2] = constant data(0, 2, 0, 2) %y = scatter_elements(%x, %i, "
+             "%u) return %y }",
+             &exact);
+  check_text(
+      "(%x: i16[3, 4], %u: i16[2, 4]) { %i: i64[2, 1] = constant data(-1, 0) %y = scatter_nd(%x, %i, %u) return %y }",
+      &exact);
+  check_text("(%x: f64[3, 4], %u: f64[2]) { %i: i64[2, 2] = constant data(-1, 0, 2, 3) %y = scatter_nd(%x, %i, %u) "
+             "return %y }",
+             &exact);
+}
+
+static void test_select(void **state) {
+  (void)state;
+  check_text("(%x: f32[7, 100]) { %k: i64[1] = constant data(9) %v, %i = topk(%x, %k) return %v, %i }",
+             &(check_options){.specials = true});
+  check_text("(%x: i8[40, 3, 2]) { %k: i64[1] = constant data(40) %v, %i = topk(%x, %k) {axis = 0, largest = 0} return "
+             "%v, %i }",
+             &exact);
+  check_text("(%x: f16[5, 9]) { %k: i64[1] = constant data(0) %v, %i = topk(%x, %k) return %v, %i }", &exact);
+  check_text("(%x: u4[5, 9]) { %k: i64[1] = constant data(4) %v, %i = topk(%x, %k) return %v, %i }", &exact);
+  check_text("(%x: f32[2, 7, 9]) { %y = trilu(%x) return %y }", &exact);
+  check_text("(%x: u8[9, 7]) { %k: i64[] = constant data(-2) %y = trilu(%x, %k) {upper = 0} return %y }", &exact);
+  check_text("(%x: f64[9, 7]) { %k: i64[] = constant data(20) %y = trilu(%x, %k) {upper = 0} return %y }", &exact);
+}
+
+static void test_layers(void **state) {
+  (void)state;
+  check_text("(%x: f32[1, 197, 12, 64]) { %y = transpose(%x) {perm = [0, 2, 1, 3]} return %y }",
+             &(check_options){.timed = true});
+  check_text("(%x: f32[1, 256, 56, 56]) { %y = transpose(%x) {perm = [0, 2, 3, 1]} return %y }",
+             &(check_options){.timed = true});
+  check_text("(%x: u8[1024, 1024]) { %y = transpose(%x) return %y }", &(check_options){.timed = true});
+}
+
+int main(int argc, char **argv) {
+  check_start(argc, argv);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_transpose), cmocka_unit_test(test_concat_split),
+                                     cmocka_unit_test(test_slice),     cmocka_unit_test(test_expand_tile),
+                                     cmocka_unit_test(test_pad),       cmocka_unit_test(test_gather_scatter),
+                                     cmocka_unit_test(test_select),    cmocka_unit_test(test_layers)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
