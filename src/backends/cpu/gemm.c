@@ -131,7 +131,7 @@ static void run_rows(const block *t, const b_piece *b, int64_t m, int64_t rows, 
                            .a_row = plan->a_row,
                            .c_row = plan->c_row,
                            .alpha = run->alpha,
-                           .add = k0 > 0,
+                           .add = k0 > 0 || run->accumulate,
                            .row_bias = p->row_bias == NULL ? NULL : p->row_bias + m};
   if (epilogue != NULL && epilogue->form == TERCEL_EPILOGUE_CLAMP) {
     tile.clamp = true;

@@ -53,6 +53,7 @@ typedef struct tercel_gemm_product {
 typedef struct tercel_gemm_run {
   const tercel_gemm_plan *plan;
   float alpha;
+  bool accumulate;                 /* start is what C holds, not the biases */
   const tercel_epilogue *epilogue; /* NULL: none */
   const tercel_epilogue_extra *extras;
   /* Fills *out (cleared) for product number `outer`. */
