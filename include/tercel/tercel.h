@@ -165,7 +165,7 @@ TERCEL_API void tercel_model_destroy(tercel_model *model);
 /* An input or output.  Pointers live as long as the object that was asked. */
 typedef struct tercel_io {
   const char *name;
-  const char *kind; /* "tensor", "sequence", "optional" */
+  const char *kind; /* "tensor", "sequence", "optional", "optional_sequence": an optional that holds a sequence */
   tercel_dtype dtype;
   int rank;                              /* -1: not known before a run */
   int64_t dims[TERCEL_MAX_RANK];         /* -1: free, or not known before a run */

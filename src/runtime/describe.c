@@ -11,7 +11,7 @@ static tercel_status describe(const tercel_value *value, const char *name, terce
                               tercel_error *err) {
   const tercel_type *const type = &value->type;
   *out = (tercel_io){.name = tercel_arena_strdup(memory, name),
-                     .kind = kinds[type->kind],
+                     .kind = type->optional_sequence ? "optional_sequence" : kinds[type->kind],
                      .dtype = type->dtype,
                      .rank = type->shape.rank};
   bool failed = out->name == NULL;

@@ -107,11 +107,27 @@ static tercel_value *binary(tercel_onnx_call *c, tercel_fn fn) {
 
 void tercel_onnx_build_binary(tercel_onnx_call *c) { tercel_onnx_return(c, 0, binary(c, (tercel_fn)c->row->detail)); }
 
+/* The remainder with the divisor's sign, of floats: C's remainder, moved by b where the signs differ. */
+static tercel_value *floor_mod(tercel_onnx_call *c, tercel_value *a, tercel_value *b) {
+  tercel_value *const r = tercel_onnx_fn2(c, TERCEL_FN_FMOD, a, b);
+  tercel_value *const r_negative = tercel_onnx_fn_number(c, TERCEL_FN_LESS, r, 0);
+  tercel_value *const b_negative = tercel_onnx_fn_number(c, TERCEL_FN_LESS, b, 0);
+  tercel_value *const is_zero = tercel_onnx_fn_number(c, TERCEL_FN_EQUAL, r, 0);
+  tercel_value *const differ = tercel_onnx_fn2(c, TERCEL_FN_XOR, r_negative, b_negative);
+  tercel_value *const move = tercel_onnx_fn2(c, TERCEL_FN_AND, differ, tercel_onnx_fn1(c, TERCEL_FN_NOT, is_zero));
+  return tercel_onnx_fn3(c, TERCEL_FN_SELECT, move, tercel_onnx_fn2(c, TERCEL_FN_ADD, r, b), r);
+}
+
+/* Before version 28 floats needed attribute 'fmod'. */
 void tercel_onnx_build_mod(tercel_onnx_call *c) {
   const bool fmod = tercel_onnx_get_int(c, "fmod", 0) != 0;
-  if (!fmod && tercel_dtype_is_float(tercel_onnx_dtype_of(tercel_onnx_in(c, 0))))
+  const bool is_float = tercel_dtype_is_float(tercel_onnx_dtype_of(tercel_onnx_in(c, 0)));
+  if (!fmod && is_float && c->version < 28)
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "floats need attribute 'fmod' = 1");
-  tercel_onnx_return(c, 0, binary(c, fmod ? TERCEL_FN_FMOD : TERCEL_FN_MOD));
+  if (!fmod && is_float)
+    tercel_onnx_return(c, 0, floor_mod(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1)));
+  else
+    tercel_onnx_return(c, 0, binary(c, fmod ? TERCEL_FN_FMOD : TERCEL_FN_MOD));
 }
 
 /* From version 12 on the exponent may have another type; the result has the base's.  An integer base to a float power is
@@ -125,13 +141,27 @@ void tercel_onnx_build_pow(tercel_onnx_call *c) {
   tercel_onnx_return(c, 0, tercel_onnx_cast(c, power, result));
 }
 
+/* Copies of the sign come in from the left: a negative number is shifted as its complement. */
+static tercel_value *shift_right_signed(tercel_onnx_call *c, tercel_value *x, tercel_value *by) {
+  tercel_value *const negative = tercel_onnx_fn_number(c, TERCEL_FN_LESS, x, 0);
+  tercel_value *const bits =
+      tercel_onnx_fn3(c, TERCEL_FN_SELECT, negative, tercel_onnx_fn1(c, TERCEL_FN_BIT_NOT, x), x);
+  tercel_value *const shifted = tercel_onnx_fn2(c, TERCEL_FN_SHIFT_RIGHT, bits, by);
+  return tercel_onnx_fn3(c, TERCEL_FN_SELECT, negative, tercel_onnx_fn1(c, TERCEL_FN_BIT_NOT, shifted), shifted);
+}
+
 void tercel_onnx_build_bit_shift(tercel_onnx_call *c) {
   tercel_onnx_need_attr(c, "direction");
   const char *const direction = tercel_onnx_get_text(c, "direction", "LEFT");
   const bool left = strcmp(direction, "LEFT") == 0;
   if (!left && strcmp(direction, "RIGHT") != 0)
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'direction' is '%s', want 'LEFT' or 'RIGHT'", direction);
-  tercel_onnx_return(c, 0, binary(c, left ? TERCEL_FN_SHIFT_LEFT : TERCEL_FN_SHIFT_RIGHT));
+  tercel_value *const x = tercel_onnx_in(c, 0), *const by = tercel_onnx_in(c, 1);
+  const bool is_signed = tercel_dtype_get_kind(tercel_onnx_dtype_of(x)) == TERCEL_KIND_INT;
+  if (left || !is_signed)
+    tercel_onnx_return(c, 0, binary(c, left ? TERCEL_FN_SHIFT_LEFT : TERCEL_FN_SHIFT_RIGHT));
+  else
+    tercel_onnx_return(c, 0, shift_right_signed(c, x, by));
 }
 
 /* Before version 7 a slope of one dim belonged to the channels. */

@@ -38,24 +38,25 @@ tercel_status tercel_onnx_add_unsupported(tercel_onnx *o, const char *line, terc
   return o->unsupported.failed ? tercel_fail_memory(err, o->unsupported.capacity, "a message") : TERCEL_OK;
 }
 
-/* As many lines as the message holds, and how many are left. */
+/* As many of them as the message holds, and how many are left. */
 static tercel_status fail_unsupported(const tercel_onnx *o, tercel_error *err) {
   if (o->num_unsupported == 1) return tercel_fail(err, TERCEL_UNSUPPORTED, "%s", o->unsupported.data);
   enum { ROOM = TERCEL_ERROR_MESSAGE_MAX - 256 };
-  size_t shown = 0, length = 0;
-  for (const char *at = o->unsupported.data; at;) {
-    const char *const end = strchr(at, '\n');
-    const size_t upto = (size_t)((end ? end : o->unsupported.data + o->unsupported.length) - o->unsupported.data);
-    if (upto > ROOM && shown > 0) break;
-    length = upto;
-    shown++;
-    at = end ? end + 1 : NULL;
+  tercel_text text = {0};
+  tercel_text_add(&text, "%zu things are not supported: ", o->num_unsupported);
+  size_t shown = 0;
+  for (const char *line = o->unsupported.data; line; shown++) {
+    const char *const end = strchr(line, '\n');
+    const size_t length = end ? (size_t)(end - line) : strlen(line);
+    if (text.length + length > ROOM && shown > 0) break;
+    tercel_text_add(&text, "%s%.*s", shown > 0 ? "; " : "", (int)length, line);
+    line = end ? end + 1 : NULL;
   }
-  if (shown == o->num_unsupported)
-    return tercel_fail(err, TERCEL_UNSUPPORTED, "%zu things are not supported:\n%.*s", o->num_unsupported, (int)length,
-                       o->unsupported.data);
-  return tercel_fail(err, TERCEL_UNSUPPORTED, "%zu things are not supported:\n%.*s\nand %zu more", o->num_unsupported,
-                     (int)length, o->unsupported.data, o->num_unsupported - shown);
+  if (shown < o->num_unsupported) tercel_text_add(&text, "; and %zu more", o->num_unsupported - shown);
+  const tercel_status status = text.failed ? tercel_fail_memory(err, text.capacity, "a message")
+                                           : tercel_fail(err, TERCEL_UNSUPPORTED, "%s", text.data);
+  tercel_text_deinit(&text);
+  return status;
 }
 
 /* ---- versions ------------------------------------------------------------------------------------------------------- */

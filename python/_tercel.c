@@ -1,0 +1,605 @@
+/* tercel for CPython: engines and contexts as objects, over tercel.h alone and Python's limited API (3.9 and later).
+ *
+ * Private to the package: tensors come and go as (dtype, dims, address, bytes), and whoever calls keeps the memory alive.  What users
+ * see (numpy arrays, names, checks) is made in tercel/session.py. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string.h>
+
+#include <tercel/tercel.h>
+
+/* ---- errors ---------------------------------------------------------------------------------------------------------- */
+
+/* Exception classes by status; index 0 is the base class. */
+static PyObject *exceptions[TERCEL_INTERNAL + 1];
+
+static const struct {
+  tercel_status status;
+  const char *name, *about;
+} exception_table[] = {
+    {TERCEL_OK, "tercel.Error", "The base of tercel's exceptions."},
+    {TERCEL_INVALID_ARGUMENT, "tercel.InvalidArgument", "A wrong name, type, shape or option."},
+    {TERCEL_INVALID_MODEL, "tercel.InvalidModel", "The file is malformed or contradicts itself."},
+    {TERCEL_UNSUPPORTED, "tercel.Unsupported",
+     "Legal, but tercel doesn't do it; the message names everything at once."},
+    {TERCEL_OUT_OF_MEMORY, "tercel.OutOfMemory", "An allocation failed, or a limit would be passed."},
+    {TERCEL_IO, "tercel.IOFailure", "A file can't be read."},
+    {TERCEL_CANCELLED, "tercel.Cancelled", "The run was cancelled."},
+    {TERCEL_INTERNAL, "tercel.InternalError", "tercel's own fault: please report it."},
+};
+
+/* What Python's own exception of the same meaning would be, so that `except ValueError` works too. */
+static PyObject *python_kind(tercel_status status) {
+  switch (status) {
+  case TERCEL_INVALID_ARGUMENT:
+  case TERCEL_INVALID_MODEL: return PyExc_ValueError;
+  case TERCEL_UNSUPPORTED: return PyExc_NotImplementedError;
+  case TERCEL_OUT_OF_MEMORY: return PyExc_MemoryError;
+  case TERCEL_IO: return PyExc_OSError;
+  default: return PyExc_RuntimeError;
+  }
+}
+
+static int add_exceptions(PyObject *module) {
+  for (size_t i = 0; i < sizeof exception_table / sizeof *exception_table; i++) {
+    const tercel_status status = exception_table[i].status;
+    PyObject *const bases = status == TERCEL_OK ? PyTuple_Pack(1, PyExc_Exception)
+                                                : PyTuple_Pack(2, exceptions[TERCEL_OK], python_kind(status));
+    if (!bases) return -1;
+    exceptions[status] = PyErr_NewExceptionWithDoc(exception_table[i].name, exception_table[i].about, bases, NULL);
+    Py_DECREF(bases);
+    if (!exceptions[status]) return -1;
+    Py_INCREF(exceptions[status]);
+    if (PyModule_AddObject(module, strchr(exception_table[i].name, '.') + 1, exceptions[status]) < 0) return -1;
+  }
+  return 0;
+}
+
+static PyObject *raise(const tercel_error *err) {
+  PyErr_SetString(exceptions[err->status] ? exceptions[err->status] : exceptions[TERCEL_OK], err->message);
+  return NULL;
+}
+
+static PyObject *none_or_raise(tercel_status status, const tercel_error *err) {
+  if (status != TERCEL_OK) return raise(err);
+  Py_RETURN_NONE;
+}
+
+/* ---- tensors as tuples --------------------------------------------------------------------------------------------------- */
+
+/* (dtype, dims, address, bytes) */
+static PyObject *from_view(const tercel_view *view) {
+  PyObject *const dims = PyTuple_New(view->rank);
+  if (!dims) return NULL;
+  for (int i = 0; i < view->rank; i++) {
+    PyObject *const dim = PyLong_FromLongLong(view->dims[i]);
+    if (!dim || PyTuple_SetItem(dims, i, dim) < 0) {
+      Py_DECREF(dims);
+      return NULL;
+    }
+  }
+  return Py_BuildValue("iNNn", (int)view->dtype, dims, PyLong_FromVoidPtr(view->data), (Py_ssize_t)view->bytes);
+}
+
+static int read_dims(PyObject *dims, tercel_view *out) {
+  const Py_ssize_t rank = PyTuple_Check(dims) ? PyTuple_Size(dims) : -1;
+  if (rank < 0 || rank > TERCEL_MAX_RANK) {
+    PyErr_Format(exceptions[TERCEL_INVALID_ARGUMENT], "rank %zd, want at most %d", rank, (int)TERCEL_MAX_RANK);
+    return -1;
+  }
+  out->rank = (int)rank;
+  for (Py_ssize_t i = 0; i < rank; i++) {
+    out->dims[i] = PyLong_AsLongLong(PyTuple_GetItem(dims, i));
+    if (PyErr_Occurred()) return -1;
+  }
+  return 0;
+}
+
+static int to_view(PyObject *tuple, tercel_view *out) {
+  int dtype;
+  PyObject *dims, *address;
+  Py_ssize_t bytes;
+  if (!PyArg_ParseTuple(tuple, "iOOn", &dtype, &dims, &address, &bytes)) return -1;
+  *out = (tercel_view){.dtype = (tercel_dtype)dtype, .data = PyLong_AsVoidPtr(address), .bytes = (size_t)bytes};
+  return PyErr_Occurred() || read_dims(dims, out) < 0 ? -1 : 0;
+}
+
+/* Strings of a tensor as a list of bytes. */
+static PyObject *from_strings(const tercel_view *view) {
+  const tercel_string *const strings = view->data;
+  const Py_ssize_t count = (Py_ssize_t)(view->bytes / sizeof *strings);
+  PyObject *const list = PyList_New(count);
+  for (Py_ssize_t i = 0; list && i < count; i++) {
+    PyObject *const text = PyBytes_FromStringAndSize(strings[i].data, (Py_ssize_t)strings[i].length);
+    if (!text) {
+      Py_DECREF(list);
+      return NULL;
+    }
+    PyList_SetItem(list, i, text);
+  }
+  return list;
+}
+
+/* A list of bytes as the elements of a string tensor; free the result with PyMem_Free. */
+static tercel_string *to_strings(PyObject *list, size_t *count) {
+  const Py_ssize_t n = PyList_Size(list);
+  tercel_string *const strings = n < 0 ? NULL : PyMem_Malloc((size_t)(n > 0 ? n : 1) * sizeof *strings);
+  if (!strings) return n < 0 ? NULL : (tercel_string *)PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < n; i++) {
+    char *text;
+    Py_ssize_t length;
+    if (PyBytes_AsStringAndSize(PyList_GetItem(list, i), &text, &length) < 0) {
+      PyMem_Free(strings);
+      return NULL;
+    }
+    strings[i] = (tercel_string){text, (size_t)length};
+  }
+  *count = (size_t)n;
+  return strings;
+}
+
+/* ---- Engine ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct engine {
+  PyObject_HEAD tercel_model *model;
+  tercel_engine *engine;
+  PyObject *source; /* the bytes that the model came from, kept alive; NULL: a file */
+} engine;
+
+static void engine_dealloc(PyObject *self) {
+  engine *const e = (engine *)self;
+  tercel_engine_destroy(e->engine);
+  tercel_model_destroy(e->model);
+  Py_XDECREF(e->source);
+  PyTypeObject *const type = Py_TYPE(self);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+/* {"batch": 1} as a list for the options; free it with PyMem_Free. */
+static tercel_dim_value *read_dim_values(PyObject *dict, size_t *count) {
+  const Py_ssize_t size = PyDict_Size(dict);
+  tercel_dim_value *const list = size < 0 ? NULL : PyMem_Malloc((size_t)(size + 1) * sizeof *list);
+  if (!list) return size < 0 ? NULL : (tercel_dim_value *)PyErr_NoMemory();
+  Py_ssize_t at = 0;
+  *count = 0;
+  for (PyObject *key, *value; PyDict_Next(dict, &at, &key, &value); (*count)++) {
+    if (PyArg_Parse(key, "s", &list[*count].name)) list[*count].value = PyLong_AsLongLong(value);
+    if (PyErr_Occurred()) {
+      PyMem_Free(list);
+      return NULL;
+    }
+  }
+  return list;
+}
+
+/* Loads and builds without the lock on Python's interpreter. */
+static tercel_status load_and_build(engine *e, const char *path, const char *folder,
+                                    const tercel_engine_options *options, tercel_error *err) {
+  char *data = NULL;
+  Py_ssize_t bytes = 0;
+  if (e->source) PyBytes_AsStringAndSize(e->source, &data, &bytes);
+  tercel_status status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = path ? tercel_model_load(path, NULL, &e->model, err)
+                : tercel_model_load_memory(data, (size_t)bytes, folder, NULL, &e->model, err);
+  if (status == TERCEL_OK) status = tercel_engine_build(e->model, options, &e->engine, err);
+  Py_END_ALLOW_THREADS;
+  return status;
+}
+
+/* Engine(path or None, bytes or None, folder or None, threads, no_optimize, disable_passes or None, dims, max_memory) */
+static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  const char *path, *folder, *disable_passes;
+  PyObject *source, *dims;
+  int threads, no_optimize;
+  unsigned long long max_memory;
+  (void)kwargs;
+  if (!PyArg_ParseTuple(args, "zOziizOK", &path, &source, &folder, &threads, &no_optimize, &disable_passes, &dims,
+                        &max_memory))
+    return NULL;
+  tercel_engine_options options = {.size = sizeof options,
+                                   .num_threads = threads,
+                                   .no_optimize = no_optimize,
+                                   .disable_passes = disable_passes,
+                                   .max_memory = max_memory};
+  tercel_dim_value *const values = read_dim_values(dims, &options.num_dims);
+  if (!values) return NULL;
+  options.dims = values;
+  engine *const e = (engine *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  tercel_error err = {0};
+  tercel_status status = TERCEL_OK;
+  if (e) {
+    if (source != Py_None) Py_INCREF(e->source = source);
+    status = load_and_build(e, path, folder, &options, &err);
+  }
+  PyMem_Free(values);
+  if (e && status != TERCEL_OK) {
+    Py_DECREF((PyObject *)e);
+    return raise(&err);
+  }
+  return (PyObject *)e;
+}
+
+/* (name, kind, dtype, dims): dims None where the rank isn't known, else ints, names, or None. */
+static PyObject *from_io(const tercel_io *io) {
+  PyObject *dims = NULL;
+  if (io->rank < 0) {
+    Py_INCREF(Py_None);
+    dims = Py_None;
+  } else {
+    dims = PyList_New(io->rank);
+  }
+  for (int i = 0; dims && i < io->rank; i++) {
+    PyObject *const dim = io->dims[i] >= 0 ? PyLong_FromLongLong(io->dims[i])
+                          : io->symbols[i] ? PyUnicode_FromString(io->symbols[i])
+                                           : Py_BuildValue("");
+    if (!dim) {
+      Py_DECREF(dims);
+      return NULL;
+    }
+    PyList_SetItem(dims, i, dim);
+  }
+  return dims ? Py_BuildValue("ssiN", io->name, io->kind, (int)io->dtype, dims) : NULL;
+}
+
+typedef tercel_status (*get_io)(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err);
+
+static PyObject *list_io(const engine *e, size_t count, get_io get) {
+  PyObject *const list = PyList_New((Py_ssize_t)count);
+  for (size_t i = 0; list && i < count; i++) {
+    tercel_io io;
+    tercel_error err = {0};
+    PyObject *const item = get(e->engine, i, &io, &err) == TERCEL_OK ? from_io(&io) : raise(&err);
+    if (!item) {
+      Py_DECREF(list);
+      return NULL;
+    }
+    PyList_SetItem(list, (Py_ssize_t)i, item);
+  }
+  return list;
+}
+
+static PyObject *engine_inputs(PyObject *self, PyObject *unused) {
+  (void)unused;
+  const engine *const e = (engine *)self;
+  return list_io(e, tercel_engine_num_inputs(e->engine), tercel_engine_get_input);
+}
+
+static PyObject *engine_outputs(PyObject *self, PyObject *unused) {
+  (void)unused;
+  const engine *const e = (engine *)self;
+  return list_io(e, tercel_engine_num_outputs(e->engine), tercel_engine_get_output);
+}
+
+static PyObject *engine_metadata(PyObject *self, PyObject *unused) {
+  (void)unused;
+  PyObject *const dict = PyDict_New();
+  const char *key, *value;
+  for (size_t i = 0; dict && tercel_model_get_metadata(((engine *)self)->model, i, &key, &value); i++) {
+    PyObject *const text = PyUnicode_DecodeUTF8(value, (Py_ssize_t)strlen(value), "replace");
+    PyObject *const name = PyUnicode_DecodeUTF8(key, (Py_ssize_t)strlen(key), "replace");
+    const int failed = !text || !name || PyDict_SetItem(dict, name, text) < 0;
+    Py_XDECREF(text);
+    Py_XDECREF(name);
+    if (failed) {
+      Py_DECREF(dict);
+      return NULL;
+    }
+  }
+  return dict;
+}
+
+static PyObject *engine_print(PyObject *self, PyObject *what) {
+  char *text = NULL;
+  tercel_error err = {0};
+  const long kind = PyLong_AsLong(what);
+  if (PyErr_Occurred()) return NULL;
+  if (tercel_engine_print(((engine *)self)->engine, (tercel_print)kind, &text, &err) != TERCEL_OK) return raise(&err);
+  PyObject *const result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+  tercel_text_free(text);
+  return result;
+}
+
+static PyObject *engine_num_threads(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return PyLong_FromLong(tercel_engine_num_threads(((engine *)self)->engine));
+}
+
+static PyMethodDef engine_methods[] = {
+    {"inputs", engine_inputs, METH_NOARGS, NULL},           {"outputs", engine_outputs, METH_NOARGS, NULL},
+    {"metadata", engine_metadata, METH_NOARGS, NULL},       {"print", engine_print, METH_O, NULL},
+    {"num_threads", engine_num_threads, METH_NOARGS, NULL}, {0}};
+
+static PyType_Slot engine_slots[] = {
+    {Py_tp_new, (void *)engine_new}, {Py_tp_dealloc, (void *)engine_dealloc}, {Py_tp_methods, engine_methods}, {0}};
+
+static PyType_Spec engine_spec = {"tercel._tercel.Engine", sizeof(engine), 0, Py_TPFLAGS_DEFAULT, engine_slots};
+
+/* ---- Context ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct context {
+  PyObject_HEAD tercel_context *context;
+  PyObject *engine;
+} context;
+
+static PyObject *engine_type; /* for checking arguments */
+
+static void context_dealloc(PyObject *self) {
+  context *const c = (context *)self;
+  tercel_context_destroy(c->context);
+  Py_XDECREF(c->engine);
+  PyTypeObject *const type = Py_TYPE(self);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+/* Context(engine, profile) */
+static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  PyObject *owner;
+  int profile;
+  (void)kwargs;
+  if (!PyArg_ParseTuple(args, "O!i", (PyTypeObject *)engine_type, &owner, &profile)) return NULL;
+  context *const c = (context *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (!c) return NULL;
+  Py_INCREF(c->engine = owner);
+  const tercel_context_options options = {.size = sizeof options, .profile = profile};
+  tercel_error err = {0};
+  if (tercel_context_create(((engine *)owner)->engine, &options, &c->context, &err) == TERCEL_OK) return (PyObject *)c;
+  Py_DECREF((PyObject *)c);
+  return raise(&err);
+}
+
+/* set_input(index, tensor): its memory must stay until the run is over. */
+static PyObject *context_set_input(PyObject *self, PyObject *args) {
+  Py_ssize_t index;
+  PyObject *tensor;
+  tercel_view view;
+  tercel_error err = {0};
+  if (!PyArg_ParseTuple(args, "nO", &index, &tensor) || to_view(tensor, &view) < 0) return NULL;
+  return none_or_raise(tercel_context_set_input(((context *)self)->context, (size_t)index, &view, &err), &err);
+}
+
+/* A capsule of the array, which the caller keeps until the run is over. */
+static void free_strings(PyObject *capsule) { PyMem_Free(PyCapsule_GetPointer(capsule, NULL)); }
+
+/* strings(list of bytes) -> (address, bytes, what keeps them alive) */
+static PyObject *module_strings(PyObject *module, PyObject *list) {
+  (void)module;
+  size_t count = 0;
+  tercel_string *const strings = to_strings(list, &count);
+  if (!strings) return NULL;
+  PyObject *const capsule = PyCapsule_New(strings, NULL, free_strings);
+  if (!capsule) {
+    PyMem_Free(strings);
+    return NULL;
+  }
+  return Py_BuildValue("NnN", PyLong_FromVoidPtr(strings), (Py_ssize_t)(count * sizeof *strings), capsule);
+}
+
+/* set_elements(index, list of tensors): of a sequence, or of an optional (none or one). */
+static PyObject *context_set_elements(PyObject *self, PyObject *args) {
+  Py_ssize_t index;
+  PyObject *list;
+  if (!PyArg_ParseTuple(args, "nO", &index, &list)) return NULL;
+  const Py_ssize_t count = PyList_Size(list);
+  if (count < 0) return NULL;
+  tercel_view *const views = PyMem_Malloc((size_t)(count + 1) * sizeof *views);
+  if (!views) return PyErr_NoMemory();
+  PyObject *result = NULL;
+  Py_ssize_t i = 0;
+  while (i < count && to_view(PyList_GetItem(list, i), &views[i]) == 0) i++;
+  if (i == count) {
+    tercel_error err = {0};
+    result = none_or_raise(
+        tercel_context_set_input_elements(((context *)self)->context, (size_t)index, views, (size_t)count, &err), &err);
+  }
+  PyMem_Free(views);
+  return result;
+}
+
+/* bind_output(index, tensor or None) */
+static PyObject *context_bind_output(PyObject *self, PyObject *args) {
+  Py_ssize_t index;
+  PyObject *tensor;
+  tercel_view view;
+  tercel_error err = {0};
+  if (!PyArg_ParseTuple(args, "nO", &index, &tensor)) return NULL;
+  if (tensor != Py_None && to_view(tensor, &view) < 0) return NULL;
+  const tercel_view *const given = tensor == Py_None ? NULL : &view;
+  return none_or_raise(tercel_context_bind_output(((context *)self)->context, (size_t)index, given, &err), &err);
+}
+
+static PyObject *context_run(PyObject *self, PyObject *unused) {
+  (void)unused;
+  tercel_error err = {0};
+  tercel_status status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = tercel_context_run(((context *)self)->context, &err);
+  Py_END_ALLOW_THREADS;
+  return none_or_raise(status, &err);
+}
+
+static PyObject *from_output(const tercel_view *view) {
+  if (view->dtype != TERCEL_DTYPE_STRING) return from_view(view);
+  int64_t count = 1;
+  for (int i = 0; i < view->rank; i++) count *= view->dims[i];
+  tercel_view exact = *view;
+  exact.bytes = (size_t)count * sizeof(tercel_string);
+  PyObject *const tuple = from_view(&exact), *const list = from_strings(&exact);
+  PyObject *const result = tuple && list ? PyTuple_Pack(2, tuple, list) : NULL;
+  Py_XDECREF(tuple);
+  Py_XDECREF(list);
+  return result;
+}
+
+/* output(index) -> tensor, valid until the next run; strings: (tensor, list of bytes) */
+static PyObject *context_output(PyObject *self, PyObject *index) {
+  tercel_view view;
+  tercel_error err = {0};
+  const size_t i = PyLong_AsSize_t(index);
+  if (PyErr_Occurred()) return NULL;
+  if (tercel_context_get_output(((context *)self)->context, i, &view, &err) != TERCEL_OK) return raise(&err);
+  return from_output(&view);
+}
+
+/* output_elements(index) -> list of what output gives */
+static PyObject *context_output_elements(PyObject *self, PyObject *index) {
+  const tercel_context *const c = ((context *)self)->context;
+  size_t length = 0;
+  tercel_error err = {0};
+  const size_t i = PyLong_AsSize_t(index);
+  if (PyErr_Occurred()) return NULL;
+  if (tercel_context_get_output_length(c, i, &length, &err) != TERCEL_OK) return raise(&err);
+  PyObject *const list = PyList_New((Py_ssize_t)length);
+  for (size_t k = 0; list && k < length; k++) {
+    tercel_view view;
+    PyObject *const item =
+        tercel_context_get_output_element(c, i, k, &view, &err) == TERCEL_OK ? from_output(&view) : raise(&err);
+    if (!item) {
+      Py_DECREF(list);
+      return NULL;
+    }
+    PyList_SetItem(list, (Py_ssize_t)k, item);
+  }
+  return list;
+}
+
+static PyObject *context_cancel(PyObject *self, PyObject *unused) {
+  (void)unused;
+  tercel_context_cancel(((context *)self)->context);
+  Py_RETURN_NONE;
+}
+
+/* A list of dicts, one a step. */
+static PyObject *context_profile(PyObject *self, PyObject *unused) {
+  (void)unused;
+  PyObject *const list = PyList_New(0);
+  tercel_profile_row row;
+  for (size_t i = 0; list && tercel_context_get_profile(((context *)self)->context, i, &row); i++) {
+    PyObject *const item =
+        Py_BuildValue("{sssssssssssKsdsdsd}", "name", row.name, "op", row.op, "tactic", row.tactic, "sources",
+                      row.sources, "shape", row.shape, "runs", (unsigned long long)row.num_runs, "total_us",
+                      row.total_us, "flops", row.flops, "bytes", row.bytes);
+    const int failed = !item || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    if (failed) {
+      Py_DECREF(list);
+      return NULL;
+    }
+  }
+  return list;
+}
+
+static PyObject *context_memory(PyObject *self, PyObject *unused) {
+  (void)unused;
+  tercel_memory_info info = {.size = sizeof info};
+  tercel_error err = {0};
+  if (tercel_context_get_memory(((context *)self)->context, &info, &err) != TERCEL_OK) return raise(&err);
+  return Py_BuildValue("{sKsKsKsK}", "activation_bytes", (unsigned long long)info.activation_bytes, "peak_live_bytes",
+                       (unsigned long long)info.peak_live_bytes, "packed_bytes", (unsigned long long)info.packed_bytes,
+                       "mapped_bytes", (unsigned long long)info.mapped_bytes);
+}
+
+static PyMethodDef context_methods[] = {{"set_input", context_set_input, METH_VARARGS, NULL},
+                                        {"set_elements", context_set_elements, METH_VARARGS, NULL},
+                                        {"bind_output", context_bind_output, METH_VARARGS, NULL},
+                                        {"run", context_run, METH_NOARGS, NULL},
+                                        {"output", context_output, METH_O, NULL},
+                                        {"output_elements", context_output_elements, METH_O, NULL},
+                                        {"cancel", context_cancel, METH_NOARGS, NULL},
+                                        {"profile", context_profile, METH_NOARGS, NULL},
+                                        {"memory", context_memory, METH_NOARGS, NULL},
+                                        {0}};
+
+static PyType_Slot context_slots[] = {
+    {Py_tp_new, (void *)context_new}, {Py_tp_dealloc, (void *)context_dealloc}, {Py_tp_methods, context_methods}, {0}};
+
+static PyType_Spec context_spec = {"tercel._tercel.Context", sizeof(context), 0, Py_TPFLAGS_DEFAULT, context_slots};
+
+/* ---- module -------------------------------------------------------------------------------------------------------------- */
+
+static PyObject *module_machine(PyObject *module, PyObject *unused) {
+  (void)module;
+  (void)unused;
+  tercel_machine_info info = {.size = sizeof info};
+  tercel_error err = {0};
+  if (tercel_machine_get_info(&info, &err) != TERCEL_OK) return raise(&err);
+  return Py_BuildValue("{sssssssi}", "cpu", info.cpu, "level", info.level, "levels", info.levels, "num_cpus",
+                       info.num_cpus);
+}
+
+/* copy(to, from, bytes): between addresses, without the lock where it is much. */
+static PyObject *module_copy(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *to, *from;
+  Py_ssize_t bytes;
+  if (!PyArg_ParseTuple(args, "OOn", &to, &from, &bytes)) return NULL;
+  void *const target = PyLong_AsVoidPtr(to);
+  const void *const source = PyLong_AsVoidPtr(from);
+  if (PyErr_Occurred()) return NULL;
+  if (bytes > 0) memcpy(target, source, (size_t)bytes);
+  Py_RETURN_NONE;
+}
+
+/* [(number, name, bits), ...] of all element types */
+static PyObject *module_dtypes(PyObject *module, PyObject *unused) {
+  (void)module;
+  (void)unused;
+  PyObject *const list = PyList_New(0);
+  for (int i = TERCEL_DTYPE_NONE + 1; list && i < TERCEL_DTYPE_COUNT; i++) {
+    PyObject *const item =
+        Py_BuildValue("isi", i, tercel_dtype_name((tercel_dtype)i), tercel_dtype_bits((tercel_dtype)i));
+    const int failed = !item || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    if (failed) {
+      Py_DECREF(list);
+      return NULL;
+    }
+  }
+  return list;
+}
+
+/* [(name, about), ...] of the optimizer's passes */
+static PyObject *module_passes(PyObject *module, PyObject *unused) {
+  (void)module;
+  (void)unused;
+  PyObject *const list = PyList_New(0);
+  const char *name, *about;
+  for (size_t i = 0; list && (name = tercel_pass_name(i, &about)) != NULL; i++) {
+    PyObject *const item = Py_BuildValue("ss", name, about);
+    const int failed = !item || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    if (failed) {
+      Py_DECREF(list);
+      return NULL;
+    }
+  }
+  return list;
+}
+
+static PyMethodDef module_methods[] = {
+    {"machine", module_machine, METH_NOARGS, NULL}, {"copy", module_copy, METH_VARARGS, NULL},
+    {"strings", module_strings, METH_O, NULL},      {"dtypes", module_dtypes, METH_NOARGS, NULL},
+    {"passes", module_passes, METH_NOARGS, NULL},   {0}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_tercel", "The C side of tercel; private.", -1, module_methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__tercel(void) {
+  PyObject *const module = PyModule_Create(&definition);
+  if (!module) return NULL;
+  engine_type = PyType_FromSpec(&engine_spec);
+  PyObject *const context_type = PyType_FromSpec(&context_spec);
+  if (!engine_type || !context_type || add_exceptions(module) < 0) goto failed;
+  Py_INCREF(engine_type);
+  if (PyModule_AddObject(module, "Engine", engine_type) < 0 ||
+      PyModule_AddObject(module, "Context", context_type) < 0 ||
+      PyModule_AddStringConstant(module, "version", tercel_version()) < 0)
+    goto failed;
+  return module;
+failed:
+  Py_DECREF(module);
+  return NULL;
+}

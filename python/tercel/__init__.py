@@ -1,0 +1,39 @@
+"""tercel: an inference optimizer and runtime.
+
+    import numpy as np, tercel
+    session = tercel.Session("net.onnx")
+    scores, = session.run(None, {"x": np.zeros((1, 3, 224, 224), np.float32)})
+"""
+
+from ._tercel import (
+    Cancelled,
+    Error,
+    InternalError,
+    InvalidArgument,
+    InvalidModel,
+    IOFailure,
+    OutOfMemory,
+    Unsupported,
+    machine,
+    passes,
+    version,
+)
+from .session import Node, Session
+
+__version__ = version
+
+__all__ = [
+    "Cancelled",
+    "Error",
+    "InternalError",
+    "InvalidArgument",
+    "InvalidModel",
+    "IOFailure",
+    "Node",
+    "OutOfMemory",
+    "Session",
+    "Unsupported",
+    "machine",
+    "passes",
+    "version",
+]

@@ -1,0 +1,121 @@
+"""numpy arrays to what the C side takes, (dtype, dims, address, bytes), and back.
+
+Most element types are numpy's own and go by address.  bfloat16, 8-bit floats and 4- and 2-bit types are those of the package
+ml_dtypes, which keeps a byte for each narrow element where tercel packs them; strings are arrays of objects here.
+"""
+import numpy as np
+
+from . import _tercel
+
+_NUMPY = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool", "c64": "complex64", "c128": "complex128",
+}
+_ML_DTYPES = {
+    "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2": "float8_e5m2",
+    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu", "f4e2m1": "float4_e2m1fn", "i4": "int4", "u4": "uint4",
+    "i2": "int2", "u2": "uint2",
+}
+# As onnxruntime writes them: "tensor(float)".
+_ONNX = {
+    "f64": "double", "f32": "float", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "i4": "int4", "i2": "int2",
+    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "u4": "uint4", "u2": "uint2", "f16": "float16",
+    "bf16": "bfloat16", "f8e4m3fn": "float8e4m3fn", "f8e4m3fnuz": "float8e4m3fnuz", "f8e5m2": "float8e5m2",
+    "f8e5m2fnuz": "float8e5m2fnuz", "f8e8m0": "float8e8m0", "f4e2m1": "float4e2m1", "bool": "bool", "c64": "complex64",
+    "c128": "complex128", "string": "string",
+}
+
+NAMES = {number: name for number, name, _ in _tercel.dtypes()}
+_NUMBERS = {name: number for number, name in NAMES.items()}
+_BITS = {number: bits for number, _, bits in _tercel.dtypes()}
+_STRING = _NUMBERS["string"]
+_BY_NUMPY_NAME = {numpy_name: _NUMBERS[name] for names in (_NUMPY, _ML_DTYPES) for name, numpy_name in names.items()}
+
+
+def onnx_name(number):
+    """'float' for the number of f32."""
+    return _ONNX[NAMES[number]]
+
+
+def numpy_dtype(number):
+    """The numpy dtype of an element type; those that numpy lacks need ml_dtypes."""
+    name = NAMES[number]
+    if name in _NUMPY:
+        return np.dtype(_NUMPY[name])
+    if name == "string":
+        return np.dtype(object)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise _tercel.Unsupported(f"arrays of {name} need the package ml_dtypes (pip install ml_dtypes)") from None
+    return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+
+
+def as_array(value, number):
+    """An array of what the caller gave.  What has no element type of its own, lists and numbers, takes the wanted one."""
+    if isinstance(value, (list, tuple, int, float, bool, str)):
+        return np.asarray(value, dtype=numpy_dtype(number))
+    return np.asarray(value)
+
+
+def _pack(array, bits):
+    """One byte an element -> several in a byte, the first in the low bits."""
+    per_byte = 8 // bits
+    flat = array.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    flat = np.concatenate([flat, np.zeros(-flat.size % per_byte, np.uint8)]).reshape(-1, per_byte)
+    return np.bitwise_or.reduce(flat << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1).astype(np.uint8)
+
+
+def _unpack(packed, count, bits, dtype):
+    per_byte = 8 // bits
+    parts = packed[:, None] >> (np.arange(per_byte, dtype=np.uint8) * bits) & ((1 << bits) - 1)
+    flat = parts.reshape(-1)[:count].astype(np.uint8)
+    if dtype.name in ("int4", "int2"):  # ml_dtypes keeps the sign in the whole byte
+        flat = ((flat ^ (1 << (bits - 1))).astype(np.int8) - (1 << (bits - 1))).astype(np.int8)
+    return flat.view(dtype)
+
+
+def _address(array):
+    return array.__array_interface__["data"][0] if array.dtype.kind in "biufc" else array.view(np.uint8).__array_interface__["data"][0]
+
+
+def to_tensor(array):
+    """(tensor, what must stay alive until the run is over).  Contiguous arrays are not copied."""
+    if array.dtype.kind in "OUS":
+        texts = [t if isinstance(t, bytes) else str(t).encode() for t in array.reshape(-1).tolist()]
+        address, size, keeper = _tercel.strings(texts)
+        return (_STRING, array.shape, address, size), (texts, keeper)
+    number = _BY_NUMPY_NAME.get(array.dtype.name)
+    if number is None or not array.dtype.isnative:
+        raise _tercel.InvalidArgument(f"arrays of {array.dtype} have no element type in tercel")
+    shape = array.shape
+    array = np.ascontiguousarray(array).reshape(-1)
+    if _BITS[number] < 8:
+        array = _pack(array, _BITS[number])
+    return (number, shape, _address(array) if array.size else 0, array.nbytes), array
+
+
+def new_array(number, shape):
+    """An array that a run can write into, with its tensor; None where the forms differ."""
+    if number == _STRING or _BITS[number] < 8 or 0 in shape:
+        return None
+    array = np.empty(shape, numpy_dtype(number))
+    return array, (number, tuple(shape), _address(array.reshape(-1)) if array.size else 0, array.nbytes)
+
+
+def from_tensor(tensor):
+    """A new array with what the C side gave."""
+    if isinstance(tensor[0], tuple):  # strings
+        (_, shape, _, _), texts = tensor
+        array = np.empty(len(texts), object)
+        array[:] = [t.decode("utf-8", "replace") for t in texts]
+        return array.reshape(shape)
+    number, shape, address, _ = tensor
+    dtype, bits = numpy_dtype(number), _BITS[number]
+    count = int(np.prod(shape, dtype=np.int64))
+    raw = np.empty((count * bits + 7) // 8, np.uint8)
+    if raw.size:
+        _tercel.copy(_address(raw), address, raw.nbytes)
+    if bits < 8:
+        return _unpack(raw, count, bits, dtype).reshape(shape)
+    return raw.view(dtype).reshape(shape)

@@ -1,0 +1,182 @@
+"""Sessions, as users of onnxruntime know them."""
+import os
+
+from . import _tercel, arrays
+
+_TENSOR = "tensor"
+_TYPES = {"tensor": "{}", "sequence": "seq({})", "optional": "optional({})", "optional_sequence": "optional(seq({}))"}
+_TEXT, _PLAN, _DECISIONS = 0, 3, 4  # tercel_print
+
+
+class Node:
+    """An input or output: name, shape (numbers; names or None for free dims; None where the rank isn't known) and type."""
+
+    def __init__(self, name, kind, number, dims):
+        self.name, self.kind, self.shape = name, kind, dims
+        self._number = number
+        tensor = f"tensor({arrays.onnx_name(number)})" if number else "tensor()"
+        self.type = _TYPES[kind].format(tensor)
+
+    @property
+    def dtype(self):
+        """The numpy dtype of its elements."""
+        return arrays.numpy_dtype(self._number)
+
+    def __repr__(self):
+        return f"tercel.Node(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
+
+
+class Session:
+    """A model, optimized and planned for this machine.
+
+    model: path of a file, or its bytes (folder: where its external data may lie).
+    threads: None for as many as the process may use.
+    optimize: False runs the graph as imported.  disable_passes: names of passes to leave out, see tercel.passes().
+    dims: {"batch": 1} fixes free dims of the model.  max_memory: bytes that activations may take, 0 for no limit.
+    profile: True times every step, see profile().
+
+    run() may be called from several threads at once; each call in progress has a context of its own.
+    """
+
+    def __init__(self, model, *, threads=None, optimize=True, disable_passes=None, profile=False, dims=None, max_memory=0,
+                 folder=None):
+        path = data = None
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            data = bytes(model)
+        else:
+            path = os.fspath(model)
+        passes = disable_passes if isinstance(disable_passes, str) or disable_passes is None else ",".join(disable_passes)
+        self._engine = _tercel.Engine(path, data, None if folder is None else os.fspath(folder), threads or 0, not optimize,
+                                      passes, dict(dims or {}), max_memory)
+        self._profile = profile
+        self._contexts, self._idle = [], []
+        self.inputs = [Node(*row) for row in self._engine.inputs()]
+        self.outputs = [Node(*row) for row in self._engine.outputs()]
+        self._input_index = {node.name: i for i, node in enumerate(self.inputs)}
+        self._output_index = {node.name: i for i, node in enumerate(self.outputs)}
+
+    def get_inputs(self):
+        return self.inputs
+
+    def get_outputs(self):
+        return self.outputs
+
+    @property
+    def metadata(self):
+        """What the file says of itself: a dict of texts."""
+        return self._engine.metadata()
+
+    @property
+    def threads(self):
+        return self._engine.num_threads()
+
+    def run(self, output_names, feeds):
+        """Runs once.  output_names: a list, or None for all.  feeds: {name: array}; a sequence is a list of arrays, an
+        optional an array or None.  Contiguous arrays are read in place.  Returns a list in the order of output_names."""
+        wanted = range(len(self.outputs)) if output_names is None else [self._find_output(name) for name in output_names]
+        context = self._take_context()
+        try:
+            kept = self._give_inputs(context, feeds)
+            bound = self._bind_outputs(context, wanted)
+            try:
+                context.run()
+                return [bound[i] if i in bound else self._read_output(context, i) for i in wanted]
+            finally:
+                for i in bound:
+                    context.bind_output(i, None)
+                del kept
+        finally:
+            self._idle.append(context)
+
+    def profile(self):
+        """Rows of what each step took since the session began (profile=True): dicts with name, op, tactic, sources, shape,
+        runs, total_us, flops and bytes (of one run)."""
+        rows = {}
+        for context in self._contexts:
+            for i, row in enumerate(context.profile()):
+                if i in rows:
+                    rows[i]["runs"] += row["runs"]
+                    rows[i]["total_us"] += row["total_us"]
+                else:
+                    rows[i] = row
+        return list(rows.values())
+
+    def memory(self):
+        """Bytes that activations, packed and mapped weights take: a dict, sums over the contexts in use."""
+        total = {}
+        for context in self._contexts:
+            for key, value in context.memory().items():
+                total[key] = value if "activation" not in key else total.get(key, 0) + value
+        return total
+
+    def graph(self):
+        """The optimized graph as text."""
+        return self._engine.print(_TEXT)
+
+    def plan(self):
+        """The steps with tactics, shapes and memory, as text."""
+        return self._engine.print(_PLAN)
+
+    def decisions(self):
+        """What each pass did and what it refused, with the reason, as text."""
+        return self._engine.print(_DECISIONS)
+
+    # ---- steps of a run ----
+
+    def _take_context(self):
+        try:
+            return self._idle.pop()
+        except IndexError:
+            context = _tercel.Context(self._engine, self._profile)
+            self._contexts.append(context)
+            return context
+
+    def _find_output(self, name):
+        if name not in self._output_index:
+            raise _tercel.InvalidArgument(f"no output '{name}'; there are {', '.join(self._output_index)}")
+        return self._output_index[name]
+
+    def _give_inputs(self, context, feeds):
+        """What is returned must live until the run is over."""
+        kept = []
+        for name in feeds:
+            if name not in self._input_index:
+                raise _tercel.InvalidArgument(f"no input '{name}'; there are {', '.join(self._input_index)}")
+        for i, node in enumerate(self.inputs):
+            if node.name not in feeds:
+                raise _tercel.InvalidArgument(f"input '{node.name}' is missing")
+            kept.append(self._give_input(context, i, node, feeds[node.name]))
+        return kept
+
+    @staticmethod
+    def _give_input(context, i, node, value):
+        if node.kind == _TENSOR:
+            tensor, keeper = arrays.to_tensor(arrays.as_array(value, node._number))
+            context.set_input(i, tensor)
+            return keeper
+        elements = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
+        pairs = [arrays.to_tensor(arrays.as_array(element, node._number)) for element in elements]
+        context.set_elements(i, [tensor for tensor, _ in pairs])
+        return pairs
+
+    def _bind_outputs(self, context, wanted):
+        """Outputs of fixed shape are written straight into arrays of the caller's own."""
+        bound = {}
+        for i in wanted:
+            node = self.outputs[i]
+            if i in bound or node.kind != _TENSOR or node.shape is None or not all(isinstance(d, int) for d in node.shape):
+                continue
+            made = arrays.new_array(node._number, node.shape)
+            if made:
+                bound[i], tensor = made
+                context.bind_output(i, tensor)
+        return bound
+
+    def _read_output(self, context, i):
+        kind = self.outputs[i].kind
+        if kind == _TENSOR:
+            return arrays.from_tensor(context.output(i))
+        elements = [arrays.from_tensor(tensor) for tensor in context.output_elements(i)]
+        if kind == "optional":
+            return elements[0] if elements else None
+        return elements
