@@ -4,8 +4,7 @@
 static tercel_status infer_dtype(tercel_infer *infer, const tercel_program *program, tercel_error *err) {
   tercel_dtype dtypes[TERCEL_PROGRAM_MAX_INPUTS] = {TERCEL_DTYPE_NONE};
   for (size_t i = 0; i < infer->num_inputs; ++i) {
-    if (infer->in[i] == NULL)
-      return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "input %zu is absent", i);
+    if (infer->in[i] == NULL) return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "input %zu is absent", i);
     dtypes[i] = infer->in[i]->type.dtype;
     if (dtypes[i] == TERCEL_DTYPE_NONE) return TERCEL_OK;
   }
@@ -71,8 +70,7 @@ static dim_register binary_dims(const tercel_infer *infer, tercel_fn fn, tercel_
   case TERCEL_FN_MUL: return known(tercel_dim_mul(dims, a, b));
   case TERCEL_FN_MIN: return known(tercel_dim_min(dims, a, b));
   case TERCEL_FN_MAX: return known(tercel_dim_max(dims, a, b));
-  case TERCEL_FN_DIV:
-    return both_sizes(infer, a, b) ? known(tercel_dim_floor_div(dims, a, b)) : (dim_register){0};
+  case TERCEL_FN_DIV: return both_sizes(infer, a, b) ? known(tercel_dim_floor_div(dims, a, b)) : (dim_register){0};
   case TERCEL_FN_MOD: return both_sizes(infer, a, b) ? known(tercel_dim_mod(dims, a, b)) : (dim_register){0};
   default: return compare_dims(infer, fn, a, b);
   }
