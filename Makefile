@@ -46,7 +46,7 @@ test-sanitize: ## the tests under ASan+UBSan, the threaded ones under TSan
 	$(call build,tsan,all tests)
 	@tools/run-tests asan tsan
 
-fuzz: ## fuzz the readers: FUZZ_SECONDS=60 for all targets together
+fuzz: ## fuzz the readers, each for FUZZ_SECONDS=60
 	@tools/setup fuzz
 	$(call build,fuzz,all)
 	@tools/fuzz
