@@ -115,8 +115,9 @@ tercel_status tercel_bench_print_profile(tercel_bench_profile *profile, tercel_e
   sum *const sums = tercel_arena_alloc_array(&profile->arena, profile->count, sizeof *sums);
   if (!sums) return tercel_fail_memory(err, profile->count * sizeof *sums, "the profile");
   qsort(profile->layers, profile->count, sizeof *profile->layers, slowest_first);
-  printf("\n%zu layers, %.1f us a run; this machine: %.0f GFLOP/s, %.1f GB/s\n", profile->count, profile->total_us,
-         profile->peak_gflops, profile->peak_gbytes);
+  printf("\n%zu layers, %.1f us a run; this machine: %.0f GFLOP/s, %.1f GB/s from memory (what fits the caches can be "
+         "above 100 %%)\n",
+         profile->count, profile->total_us, profile->peak_gflops, profile->peak_gbytes);
   printf(" share         us   GFLOP/s     GB/s  %%peak  %-14s %-22s %-18s layer\n", "operator", "tactic", "output");
   for (size_t i = 0; i < profile->count; i++) {
     print_layer(&profile->layers[i]);

@@ -119,7 +119,9 @@ tercel_test_outcome tercel_test_run(const tercel_test_case *one, const tercel_cl
   if (status == TERCEL_OK) status = tercel_cli_build(options, false, &session, &err);
   if (status == TERCEL_OK) status = run_sets(&session, one, &err);
   tercel_cli_close(&session);
-  snprintf(why, why_size, "%s", status == TERCEL_OK ? "" : err.message);
+  const size_t length = strlen(path); /* a message that begins with the model's path need not name it again */
+  const bool named = strncmp(err.message, path, length) == 0 && strncmp(err.message + length, ": ", 2) == 0;
+  snprintf(why, why_size, "%s", err.message + (named ? length + 2 : 0));
   return status == TERCEL_OK            ? TERCEL_TEST_PASSED
          : status == TERCEL_UNSUPPORTED ? TERCEL_TEST_UNSUPPORTED
                                         : TERCEL_TEST_FAILED;
