@@ -9,7 +9,7 @@ static void test_types(void **state) {
              "%y = conv(%x, %w) {group = 2, strides = [2, 3], dilations = [1, 2]}\nreturn %y",
              "f32[n, 8, floor_div(h + 1, 2) - 1, 2]");
   check_type("%x: f32[n, 3, l], %w: f32[8, 3, 3]",
-             "%y = conv(%x, %w) {strides = [2], auto_pad = \"same_upper\"}\nreturn %y", "f32[n, 8, ceil_div(l, 2)]");
+             "%y = conv(%x, %w) {strides = [2], auto_pad = \"same_upper\"}\nreturn %y", "f32[n, 8, floor_div(l + 1, 2)]");
   check_type("%x: f32[n, 3, h, w], %w: f32[3, 4, 2, 2]", "%y = conv_transpose(%x, %w) {strides = [2, 2]}\nreturn %y",
              "f32[n, 4, 2*h, 2*w]");
   check_type("%x: f32[*], %w: f32[8, 3, 3, 3]", "%y = conv(%x, %w)\nreturn %y", "f32[*]");
