@@ -1,0 +1,164 @@
+/* Removes operators that do nothing and writes others in one form, so that later rules need to know only that form.
+ * Shapes that inference knows become constants.  Pointwise operators: canonicalize_pointwise.c. */
+#include <string.h>
+
+#include "optimize/canonicalize.h"
+#include "optimize/shapes.h"
+
+/* ---- known contents ---- */
+
+/* A small integer value that inference knows in numbers is a constant. */
+static tercel_status apply_known_contents(tercel_pass_context *context, const char *name, tercel_node *node,
+                                          tercel_error *err) {
+  tercel_value *const value = tercel_node_output(node, 0);
+  if (!value || !value->contents || tercel_value_num_uses(value) == 0 || !tercel_shape_is_known(&value->type.shape) ||
+      node->op->flags & TERCEL_OP_CONTROL)
+    return TERCEL_OK;
+  int64_t numbers[TERCEL_MAX_CONTENTS];
+  for (int64_t i = 0; i < value->num_contents; i++)
+    if (!tercel_dim_get_number(node->graph->dims, value->contents[i], &numbers[i])) return TERCEL_OK;
+  tercel_value *constant;
+  TERCEL_TRY(tercel_graph_add_new_constant(node->graph, value->name, value->type.dtype, value->type.shape.rank,
+                                           value->type.shape.dims, &constant, err));
+  for (int64_t i = 0; i < value->num_contents; i++)
+    tercel_element_set_i64(constant->constant->data, value->type.dtype, i, numbers[i]);
+  TERCEL_TRY(tercel_made(context, name, node, NULL, err));
+  return tercel_rewrite_replace(value, constant, err);
+}
+
+/* ---- operators that give back what they got ---- */
+
+static bool gives_input(const tercel_node *node) {
+  return node->outputs[0] && node->inputs[0] && tercel_same_type(node->inputs[0], node->outputs[0]);
+}
+
+static tercel_status apply_same_shape(tercel_pass_context *context, const char *name, tercel_node *node,
+                                      tercel_error *err) {
+  return gives_input(node) ? tercel_rewrite_node(context, name, node, node->inputs[0], err) : TERCEL_OK;
+}
+
+static bool are_all(const tercel_value *value, int64_t wanted) {
+  int64_t numbers[2 * TERCEL_MAX_RANK];
+  size_t count;
+  if (!tercel_constant_ints(value, numbers, 2 * TERCEL_MAX_RANK, &count)) return false;
+  for (size_t i = 0; i < count; i++)
+    if (numbers[i] != wanted) return false;
+  return true;
+}
+
+/* Steps of 1 and a result as long as the input: everything, in order. */
+static tercel_status apply_slice(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
+  const tercel_value *const steps = tercel_node_input(node, 4);
+  return !steps || are_all(steps, 1) ? apply_same_shape(context, name, node, err) : TERCEL_OK;
+}
+
+static tercel_status apply_pad(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
+  return are_all(node->inputs[1], 0) ? apply_same_shape(context, name, node, err) : TERCEL_OK;
+}
+
+static tercel_status apply_split(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
+  return node->num_outputs == 1 ? apply_same_shape(context, name, node, err) : TERCEL_OK;
+}
+
+/* Over dims of 1. */
+static tercel_status apply_reduce(tercel_pass_context *context, const char *name, tercel_node *node,
+                                  tercel_error *err) {
+  static const char *const kinds[] = {"sum", "mean", "max", "min", "prod"};
+  const char *const kind = tercel_node_string(node, "kind");
+  for (size_t i = 0; kind && i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp(kind, kinds[i]) == 0) return apply_same_shape(context, name, node, err);
+  return TERCEL_OK;
+}
+
+/* Leaves out what is empty along the axis; what remains alone is the result. */
+static tercel_status apply_concat(tercel_pass_context *context, const char *name, tercel_node *node,
+                                  tercel_error *err) {
+  const int rank = node->outputs[0] ? node->outputs[0]->type.shape.rank : -1;
+  const int64_t axis = tercel_node_int(node, "axis");
+  if (rank < 1) return TERCEL_OK;
+  const int dim = (int)(axis < 0 ? axis + rank : axis);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < node->num_inputs; i++) {
+    const tercel_shape *const shape = &node->inputs[i]->type.shape;
+    const bool is_empty = shape->rank == rank && shape->dims[dim] == 0;
+    if (is_empty && kept + node->num_inputs - i > 1) continue;
+    if (kept != i) TERCEL_TRY(tercel_node_set_input(node, kept, node->inputs[i], err));
+    kept++;
+  }
+  if (kept < node->num_inputs) {
+    tercel_node_truncate_inputs(node, kept);
+    TERCEL_TRY(tercel_made(context, name, node, NULL, err));
+  }
+  return kept == 1 && gives_input(node) ? tercel_rewrite_node(context, name, node, node->inputs[0], err) : TERCEL_OK;
+}
+
+/* ---- views ---- */
+
+static bool is_view(const tercel_node *node) { return node && node->op->flags & TERCEL_OP_VIEW; }
+
+/* A view of a view is a reshape of what lies below both; a reshape to a shape known well enough has a constant target. */
+static tercel_status apply_view(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
+  int64_t target[TERCEL_MAX_RANK];
+  tercel_value *x = node->inputs[0];
+  if (!is_view(node) || !x || !node->outputs[0]) return TERCEL_OK;
+  const tercel_shape *const to = &node->outputs[0]->type.shape;
+  const bool is_chain = is_view(x->producer) && x->producer->inputs[0];
+  if (is_chain) x = x->producer->inputs[0];
+  const bool is_open = tercel_is(node, TERCEL_OP_RESHAPE) && !node->inputs[1]->constant;
+  if ((!is_chain && !is_open) || !tercel_reshape_target(&x->type.shape, to, target)) return TERCEL_OK;
+  tercel_node *reshape;
+  TERCEL_TRY(tercel_add_reshape(x, target, to->rank, node, node, &reshape, err));
+  if (is_chain) TERCEL_TRY(tercel_node_add_sources(reshape, node->inputs[0]->producer, err));
+  return tercel_rewrite_node(context, name, node, reshape->outputs[0], err);
+}
+
+/* Pointwise operators broadcast by themselves: what only prepares for that is left out. */
+static tercel_status apply_expand(tercel_pass_context *context, const char *name, tercel_node *node,
+                                  tercel_error *err) {
+  tercel_dims *const dims = node->graph->dims;
+  for (uint32_t i = 0; i < node->num_inputs; i++) {
+    const tercel_node *const expand = tercel_producer(node->inputs[i], TERCEL_OP_EXPAND);
+    if (!expand) continue;
+    tercel_shape result = expand->inputs[0]->type.shape;
+    for (uint32_t j = 0; j < node->num_inputs && result.rank >= 0; j++) {
+      if (j == i) continue;
+      const tercel_shape *const other = &node->inputs[j]->type.shape;
+      const tercel_shape sofar = result;
+      result.rank = other->rank < 0 ? -1 : sofar.rank > other->rank ? sofar.rank : other->rank;
+      for (int d = 0; d < result.rank; d++) {
+        const int a = d - (result.rank - sofar.rank), b = d - (result.rank - other->rank);
+        if (!tercel_dim_broadcast(dims, a < 0 ? 1 : sofar.dims[a], b < 0 ? 1 : other->dims[b], &result.dims[d]))
+          return TERCEL_OK;
+      }
+    }
+    if (result.rank < 0 || !tercel_shape_equal(&result, &node->outputs[0]->type.shape)) continue;
+    TERCEL_TRY(tercel_made(context, name, node, expand, err));
+    TERCEL_TRY(tercel_node_add_sources(node, expand, err));
+    return tercel_node_set_input(node, i, expand->inputs[0], err);
+  }
+  return TERCEL_OK;
+}
+
+static const tercel_rule rules[] = {
+    {"known-contents", TERCEL_ANY_OP, apply_known_contents},
+    {"same-shape", TERCEL_OP_RESHAPE, apply_same_shape},
+    {"same-shape", TERCEL_OP_FLATTEN, apply_same_shape},
+    {"same-shape", TERCEL_OP_SQUEEZE, apply_same_shape},
+    {"same-shape", TERCEL_OP_UNSQUEEZE, apply_same_shape},
+    {"same-shape", TERCEL_OP_EXPAND, apply_same_shape},
+    {"same-shape", TERCEL_OP_TILE, apply_same_shape},
+    {"slice-of-all", TERCEL_OP_SLICE, apply_slice},
+    {"pad-of-nothing", TERCEL_OP_PAD, apply_pad},
+    {"split-in-one", TERCEL_OP_SPLIT, apply_split},
+    {"reduce-of-one", TERCEL_OP_REDUCE, apply_reduce},
+    {"concat", TERCEL_OP_CONCAT, apply_concat},
+    {"view", TERCEL_ANY_OP, apply_view},
+    {"batch-norm", TERCEL_OP_BATCH_NORM, tercel_apply_batch_norm},
+    {"pointwise", TERCEL_OP_POINTWISE, tercel_apply_pointwise},
+    {"expand", TERCEL_OP_POINTWISE, apply_expand},
+    {0},
+};
+
+tercel_status tercel_pass_canonicalize(tercel_graph *graph, tercel_pass_context *context, tercel_error *err) {
+  return tercel_run_rules(graph, rules, context, err);
+}

@@ -1,0 +1,285 @@
+/* Constant factors and offsets (batch norm, in the form that canonicalize gives it) folded into the weights and bias of the conv,
+ * conv_transpose or matmul before them, or after them where that is exact.
+ *
+ *     (conv(x, w) + b) * c = conv(x, w c) + b c            per output channel
+ *     conv(x * c, w)       = conv(x, w c)                  per input channel; padding is 0 and stays 0
+ *     conv(x + c, w)       = conv(x, w) + sum(w c)         without padding only
+ *     s matmul(a, b)       = matmul(a, b) with alpha * s   one factor for all
+ *
+ * New weights are computed in f64 and rounded once. */
+#include <math.h>
+#include <string.h>
+
+#include "optimize/rules.h"
+#include "optimize/shapes.h"
+
+enum { X, WEIGHTS, BIAS };
+
+/* A maker of results by channels. */
+typedef struct maker {
+  tercel_node *node;
+  tercel_op_id op;
+  const tercel_tensor *weights; /* NULL: not constant */
+  int channel_dim;              /* of the result */
+  int64_t channels;
+} maker;
+
+static bool read_maker(tercel_node *node, maker *out) {
+  const tercel_op_id op = node ? (tercel_op_id)node->op->id : TERCEL_OP_COUNT;
+  if (op != TERCEL_OP_CONV && op != TERCEL_OP_CONV_TRANSPOSE && op != TERCEL_OP_MATMUL) return false;
+  const tercel_shape *const result = &node->outputs[0]->type.shape;
+  const tercel_value *const w = node->inputs[WEIGHTS];
+  if (!tercel_is_f32(node->outputs[0]) || result->rank < 2 || w->type.shape.rank < 2) return false;
+  *out = (maker){node, op, w->constant, op == TERCEL_OP_MATMUL ? result->rank - 1 : 1, 0};
+  out->channels = result->dims[out->channel_dim];
+  return true;
+}
+
+/* The output channel that element i of the weights contributes to. */
+static int64_t channel_of(const maker *m, int64_t i) {
+  const int64_t *const dims = m->weights->dims;
+  const int64_t count = tercel_tensor_num_elements(m->weights);
+  if (m->op == TERCEL_OP_CONV) return i / (count / dims[0]);
+  if (m->op == TERCEL_OP_CONV_TRANSPOSE) { /* C, M / group, kernel... */
+    const int64_t group = tercel_node_int(m->node, "group"), per_group = dims[1],
+                  window = count / (dims[0] * per_group);
+    const int64_t c = i / (per_group * window), j = i / window % per_group;
+    return c / (dims[0] / group) * per_group + j;
+  }
+  const int64_t columns = dims[m->weights->rank - 1];
+  return tercel_node_int(m->node, "trans_b") ? i / columns % m->channels : i % columns;
+}
+
+/* ---- constants ---- */
+
+/* One number a channel of the maker's result, or one for all. */
+static bool fits_channels(const tercel_value *c, const maker *m, int rank) {
+  const tercel_tensor *const t = c->constant;
+  if (!t || !tercel_is_f32(c) || t->rank > rank) return false;
+  const int dim = tercel_only_dim(t, rank);
+  return dim == -1 || (dim == m->channel_dim && tercel_tensor_num_elements(t) == m->channels);
+}
+
+static bool is_scalar(const tercel_tensor *t) { return tercel_tensor_num_elements(t) == 1; }
+
+static double at_channel(const tercel_tensor *t, int64_t channel) {
+  return tercel_tensor_get_f64(t, is_scalar(t) ? 0 : channel);
+}
+
+/* A factor of 0 under a division, infinity or NaN would spread differently through a sum. */
+static bool are_finite_factors(const tercel_tensor *t, bool divide) {
+  const int64_t count = tercel_tensor_num_elements(t);
+  for (int64_t i = 0; i < count; i++) {
+    const double v = tercel_tensor_get_f64(t, i);
+    if (!isfinite(v) || (divide && v == 0)) return false;
+  }
+  return true;
+}
+
+static tercel_status add_like(tercel_value *value, tercel_value **out, tercel_error *err) {
+  const tercel_tensor *const t = value->constant;
+  return tercel_graph_add_new_constant(value->graph, value->name, t->dtype, t->rank, t->dims, out, err);
+}
+
+static void set(tercel_value *constant, int64_t i, double value) {
+  tercel_element_set_f64(constant->constant->data, TERCEL_DTYPE_F32, i, value);
+}
+
+/* ---- after the maker ---- */
+
+/* The bias as a new constant, zeros where there was none. */
+static tercel_status new_bias(const maker *m, tercel_value **out, tercel_error *err) {
+  const tercel_value *const old = tercel_node_input(m->node, BIAS);
+  TERCEL_TRY(tercel_graph_add_new_constant(m->node->graph, old ? old->name : "bias", TERCEL_DTYPE_F32, 1, &m->channels,
+                                           out, err));
+  for (int64_t i = 0; old && i < m->channels; i++) set(*out, i, tercel_tensor_get_f64(old->constant, i));
+  return TERCEL_OK;
+}
+
+static tercel_status scale_weights(const maker *m, const tercel_tensor *c, bool divide, tercel_error *err) {
+  tercel_value *weights;
+  TERCEL_TRY(add_like(m->node->inputs[WEIGHTS], &weights, err));
+  const int64_t count = tercel_tensor_num_elements(m->weights);
+  for (int64_t i = 0; i < count; i++) {
+    const double w = tercel_tensor_get_f64(m->weights, i), factor = at_channel(c, channel_of(m, i));
+    set(weights, i, divide ? w / factor : w * factor);
+  }
+  return tercel_node_set_input(m->node, WEIGHTS, weights, err);
+}
+
+static tercel_status scale_bias(const maker *m, const tercel_tensor *c, bool divide, tercel_error *err) {
+  tercel_value *bias;
+  if (!tercel_node_input(m->node, BIAS)) return TERCEL_OK;
+  TERCEL_TRY(new_bias(m, &bias, err));
+  for (int64_t i = 0; i < m->channels; i++) {
+    const double b = tercel_tensor_get_f64(bias->constant, i), factor = at_channel(c, i);
+    set(bias, i, divide ? b / factor : b * factor);
+  }
+  return tercel_node_set_input(m->node, BIAS, bias, err);
+}
+
+static tercel_status scale_alpha(const maker *m, double factor, tercel_error *err) {
+  return tercel_node_set_float(m->node, "alpha", tercel_node_float(m->node, "alpha") * factor, err);
+}
+
+static tercel_status fold_factor(const maker *m, const tercel_tensor *c, bool divide, tercel_error *err) {
+  if (m->op == TERCEL_OP_MATMUL && is_scalar(c)) {
+    const double factor = tercel_tensor_get_f64(c, 0);
+    TERCEL_TRY(scale_alpha(m, divide ? 1 / factor : factor, err));
+  } else {
+    TERCEL_TRY(scale_weights(m, c, divide, err));
+  }
+  return scale_bias(m, c, divide, err);
+}
+
+static tercel_status fold_offset(const maker *m, const tercel_tensor *c, tercel_error *err) {
+  tercel_value *bias;
+  TERCEL_TRY(new_bias(m, &bias, err));
+  for (int64_t i = 0; i < m->channels; i++) set(bias, i, tercel_tensor_get_f64(bias->constant, i) + at_channel(c, i));
+  return tercel_node_set_input(m->node, BIAS, bias, err);
+}
+
+/* Why the constant can't go into the maker; NULL when it can. */
+static const char *obstacle(const maker *m, tercel_fn fn, const tercel_node *node, const tercel_value *c,
+                            char buffer[64]) {
+  const tercel_value *const result = m->node->outputs[0], *const bias = tercel_node_input(m->node, BIAS);
+  if (!tercel_has_one_use(result)) return tercel_describe_uses(result, buffer);
+  if (!tercel_same_type(result, node->outputs[0])) return "its input is broadcast";
+  if (!fits_channels(c, m, result->type.shape.rank)) return "the constant is not one number a channel";
+  if (tercel_node_program(m->node, "epilogue")) return "an epilogue stands between them";
+  if (!tercel_dim_is_known(m->channels)) return "the number of channels is not known";
+  if (bias && !bias->constant) return "the bias is not constant";
+  if (fn == TERCEL_FN_ADD) return NULL;
+  if (!are_finite_factors(c->constant, fn == TERCEL_FN_DIV)) return "a factor is not finite";
+  if (!m->weights && !(m->op == TERCEL_OP_MATMUL && is_scalar(c->constant))) return "the weights are not constant";
+  return NULL;
+}
+
+static tercel_status apply_after(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
+  maker m;
+  char buffer[64];
+  const tercel_fn fn = tercel_single_fn(node);
+  if (fn != TERCEL_FN_MUL && fn != TERCEL_FN_ADD && fn != TERCEL_FN_DIV) return TERCEL_OK;
+  const tercel_value *const c = node->inputs[1]; /* canonical: constants stand on the right */
+  if (!c->constant || !read_maker(node->inputs[0]->producer, &m)) return TERCEL_OK;
+  const char *const why = obstacle(&m, fn, node, c, buffer);
+  if (why) return tercel_refused(context, name, node, err, "%s", why);
+  if (fn == TERCEL_FN_ADD)
+    TERCEL_TRY(fold_offset(&m, c->constant, err));
+  else
+    TERCEL_TRY(fold_factor(&m, c->constant, fn == TERCEL_FN_DIV, err));
+  TERCEL_TRY(tercel_made(context, fn == TERCEL_FN_ADD ? "offset" : "factor", m.node, node, err));
+  TERCEL_TRY(tercel_node_add_sources(m.node, node, err));
+  TERCEL_TRY(tercel_rewrite_replace(node->outputs[0], m.node->outputs[0], err));
+  m.node->outputs[0]->name = node->outputs[0]->name;
+  tercel_graph_remove_node(node);
+  return TERCEL_OK;
+}
+
+/* ---- before the maker ---- */
+
+static bool is_padded(const tercel_node *conv) {
+  size_t count;
+  const int64_t *const pads = tercel_node_ints(conv, "pads", &count);
+  const char *const automatic = tercel_node_string(conv, "auto_pad");
+  if (automatic && *automatic && strcmp(automatic, "valid") != 0) return true;
+  for (size_t i = 0; i < count; i++)
+    if (pads[i]) return true;
+  return false;
+}
+
+/* The input channel that element i of a conv's weights (M, C / group, kernel...) reads. */
+static int64_t input_channel_of(const maker *m, int64_t i) {
+  const int64_t *const dims = m->weights->dims;
+  const int64_t window = tercel_tensor_num_elements(m->weights) / (dims[0] * dims[1]);
+  const int64_t group = tercel_node_int(m->node, "group"), output = i / (dims[1] * window);
+  return output / (dims[0] / group) * dims[1] + i / window % dims[1];
+}
+
+static tercel_status fold_factor_before(const maker *m, const tercel_tensor *c, tercel_error *err) {
+  tercel_value *weights;
+  TERCEL_TRY(add_like(m->node->inputs[WEIGHTS], &weights, err));
+  const int64_t count = tercel_tensor_num_elements(m->weights);
+  for (int64_t i = 0; i < count; i++)
+    set(weights, i, tercel_tensor_get_f64(m->weights, i) * at_channel(c, input_channel_of(m, i)));
+  return tercel_node_set_input(m->node, WEIGHTS, weights, err);
+}
+
+static tercel_status fold_offset_before(const maker *m, const tercel_tensor *c, tercel_error *err) {
+  tercel_value *bias;
+  TERCEL_TRY(new_bias(m, &bias, err));
+  const int64_t per_channel = tercel_tensor_num_elements(m->weights) / m->channels;
+  for (int64_t o = 0; o < m->channels; o++) {
+    double sum = tercel_tensor_get_f64(bias->constant, o);
+    for (int64_t i = o * per_channel; i < (o + 1) * per_channel; i++)
+      sum += tercel_tensor_get_f64(m->weights, i) * at_channel(c, input_channel_of(m, i));
+    set(bias, o, sum);
+  }
+  return tercel_node_set_input(m->node, BIAS, bias, err);
+}
+
+static const char *obstacle_before(const maker *m, tercel_fn fn, const tercel_node *node, char buffer[64]) {
+  const tercel_value *const x = node->outputs[0], *const bias = tercel_node_input(m->node, BIAS);
+  const tercel_tensor *const c = node->inputs[1]->constant;
+  const int dim = tercel_only_dim(c, x->type.shape.rank);
+  if (!tercel_has_one_use(x)) return tercel_describe_uses(x, buffer);
+  if (!tercel_same_type(node->inputs[0], x)) return "its input is broadcast";
+  if (dim != -1 && dim != 1) return "the constant is not one number a channel";
+  if (dim == 1 && x->type.shape.dims[1] != tercel_tensor_num_elements(c)) return "the number of channels is not known";
+  if (!m->weights) return "the weights are not constant";
+  if (!are_finite_factors(c, false)) return "a factor is not finite";
+  if (fn == TERCEL_FN_MUL) return NULL;
+  if (is_padded(m->node)) return "the convolution pads with zeros";
+  return bias && !bias->constant ? "the bias is not constant" : NULL;
+}
+
+static tercel_status apply_before_conv(tercel_pass_context *context, const char *name, tercel_node *node,
+                                       tercel_error *err) {
+  maker m;
+  char buffer[64];
+  tercel_node *const scale = tercel_producer(node->inputs[X], TERCEL_OP_POINTWISE);
+  const tercel_fn fn = tercel_single_fn(scale);
+  if ((fn != TERCEL_FN_MUL && fn != TERCEL_FN_ADD) || !scale->inputs[1]->constant || !read_maker(node, &m))
+    return TERCEL_OK;
+  const char *const why = obstacle_before(&m, fn, scale, buffer);
+  if (why) return tercel_refused(context, name, scale, err, "%s", why);
+  const tercel_tensor *const c = scale->inputs[1]->constant;
+  if (fn == TERCEL_FN_ADD)
+    TERCEL_TRY(fold_offset_before(&m, c, err));
+  else
+    TERCEL_TRY(fold_factor_before(&m, c, err));
+  TERCEL_TRY(tercel_made(context, name, node, scale, err));
+  TERCEL_TRY(tercel_node_add_sources(node, scale, err));
+  return tercel_node_set_input(node, X, scale->inputs[0], err);
+}
+
+/* One factor on an operand is a factor on the product; the bias is added after it. */
+static tercel_status apply_before_matmul(tercel_pass_context *context, const char *name, tercel_node *node,
+                                         tercel_error *err) {
+  maker m;
+  if (!read_maker(node, &m)) return TERCEL_OK;
+  for (uint32_t side = 0; side < 2; side++) {
+    tercel_value *x;
+    double factor;
+    if (!tercel_match_scalar(node->inputs[side], TERCEL_FN_MUL, &x, &factor) ||
+        !tercel_has_one_use(node->inputs[side]) || !tercel_same_type(x, node->inputs[side]) || !isfinite(factor))
+      continue;
+    const tercel_node *const scale = node->inputs[side]->producer;
+    TERCEL_TRY(scale_alpha(&m, factor, err));
+    TERCEL_TRY(tercel_made(context, name, node, scale, err));
+    TERCEL_TRY(tercel_node_add_sources(node, scale, err));
+    return tercel_node_set_input(node, side, x, err);
+  }
+  return TERCEL_OK;
+}
+
+static const tercel_rule rules[] = {
+    {"after", TERCEL_OP_POINTWISE, apply_after},
+    {"before", TERCEL_OP_CONV, apply_before_conv},
+    {"before", TERCEL_OP_MATMUL, apply_before_matmul},
+    {0},
+};
+
+tercel_status tercel_pass_fold_scale(tercel_graph *graph, tercel_pass_context *context, tercel_error *err) {
+  return tercel_run_rules(graph, rules, context, err);
+}

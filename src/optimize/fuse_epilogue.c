@@ -1,0 +1,121 @@
+/* Pointwise operators that follow conv, conv_transpose or matmul become its epilogue: activation, residual and the like are applied where
+ * the result is stored anyway.  Inputs besides the result become extras, and the fused node stands where the pointwise one stood,
+ * so that everything it reads is there. */
+#include "optimize/operands.h"
+#include "optimize/rules.h"
+#include "optimize/shapes.h"
+
+enum { FIRST_EXTRA = 3 }; /* of all three operators */
+
+static bool is_heavy(const tercel_node *node) {
+  return tercel_is(node, TERCEL_OP_CONV) || tercel_is(node, TERCEL_OP_CONV_TRANSPOSE) ||
+         tercel_is(node, TERCEL_OP_MATMUL);
+}
+
+/* Why input `value` of the pointwise node can't become its maker's own business; NULL when it can. */
+static const char *obstacle(const tercel_value *value, const tercel_node *node, char buffer[64]) {
+  if (!tercel_is_f32(value) || !tercel_is_f32(node->outputs[0])) return "its type is not f32";
+  if (!tercel_is_read_only_by(value, node)) return tercel_describe_uses(value, buffer);
+  if (!tercel_shape_equal(&value->type.shape, &node->outputs[0]->type.shape)) return "its input is broadcast";
+  return NULL;
+}
+
+/* Every other input must broadcast to the result as it is. */
+static const tercel_value *misfit(const tercel_operands *o, const tercel_shape *result) {
+  for (int i = 0; i < o->program.num_inputs; i++)
+    if (!tercel_broadcasts_to(&o->inputs[i]->type.shape, result)) return o->inputs[i];
+  return NULL;
+}
+
+/* What the node's epilogue does by now: its result (NULL among the inputs) and extras. */
+static tercel_status read_epilogue(tercel_arena *arena, const tercel_node *heavy, tercel_operands *out, bool *has_one) {
+  const tercel_program *const program = tercel_node_program(heavy, "epilogue");
+  *has_one = program;
+  if (!program) return TERCEL_OK;
+  *out = (tercel_operands){.arena = arena, .program = *program};
+  for (int i = 1; i < program->num_inputs; i++) out->inputs[i] = heavy->inputs[FIRST_EXTRA + i - 1];
+  return TERCEL_OK;
+}
+
+static tercel_status copy_attrs(const tercel_node *from, tercel_node *to, tercel_error *err) {
+  for (uint32_t i = 0; i < from->num_attrs; i++) {
+    const tercel_attr *const a = &from->attrs[i];
+    if (a->kind == TERCEL_ATTR_INT) TERCEL_TRY(tercel_node_set_int(to, a->name, a->value.i, err));
+    if (a->kind == TERCEL_ATTR_FLOAT) TERCEL_TRY(tercel_node_set_float(to, a->name, a->value.f, err));
+    if (a->kind == TERCEL_ATTR_STRING) TERCEL_TRY(tercel_node_set_string(to, a->name, a->value.s, err));
+    if (a->kind == TERCEL_ATTR_INTS) TERCEL_TRY(tercel_node_set_ints(to, a->name, a->value.ints, a->count, err));
+  }
+  return TERCEL_OK;
+}
+
+/* o: the whole epilogue; its input 0 is the result. */
+static tercel_status replace(tercel_pass_context *context, const char *name, tercel_node *node,
+                             const tercel_node *heavy, const tercel_operands *o, tercel_error *err) {
+  tercel_value *inputs[FIRST_EXTRA + TERCEL_PROGRAM_MAX_INPUTS] = {0};
+  tercel_node *made;
+  for (uint32_t i = 0; i < FIRST_EXTRA; i++) inputs[i] = tercel_node_input(heavy, i);
+  for (int i = 1; i < o->program.num_inputs; i++) inputs[FIRST_EXTRA + i - 1] = o->inputs[i];
+  const size_t own = inputs[2] ? 3 : 2;
+  const size_t count = o->program.num_inputs > 1 ? FIRST_EXTRA + (size_t)o->program.num_inputs - 1 : own;
+  TERCEL_TRY(tercel_rewrite_add((tercel_op_id)heavy->op->id, heavy, inputs, count, node, &made, err));
+  TERCEL_TRY(copy_attrs(heavy, made, err));
+  TERCEL_TRY(tercel_node_set_program(made, "epilogue", &o->program, err));
+  TERCEL_TRY(tercel_infer_node(made, err));
+  TERCEL_TRY(tercel_node_add_sources(made, node, err));
+  made->mark = node->mark;
+  TERCEL_TRY(tercel_made(context, name, made, NULL, err));
+  TERCEL_TRY(tercel_rewrite_replace(node->outputs[0], made->outputs[0], err));
+  tercel_graph_remove_node(node);
+  return TERCEL_OK;
+}
+
+static tercel_status fuse(tercel_pass_context *context, const char *name, tercel_node *node, tercel_value *value,
+                          tercel_arena *arena, tercel_error *err) {
+  tercel_operands o, before;
+  tercel_error why = {0};
+  bool has_one;
+  const tercel_shape *const result = &node->outputs[0]->type.shape;
+  TERCEL_TRY(tercel_operands_read(arena, node, &o, err));
+  tercel_operands_merge_equal(&o);
+  TERCEL_TRY(tercel_operands_absorb_scalars(&o, result, err));
+  const tercel_value *const bad = misfit(&o, result);
+  if (bad)
+    return tercel_refused(context, name, node, err, "the shape of input '%s' is not that of the result", bad->name);
+  if (!tercel_operands_are_plain(&o)) return tercel_refused(context, name, node, err, "its types are not for fusing");
+  tercel_operands_to_front(&o, tercel_operands_find(&o, value));
+  TERCEL_TRY(read_epilogue(arena, value->producer, &before, &has_one));
+  const tercel_status status = has_one ? tercel_operands_prepend(&o, 0, &before, &why) : TERCEL_OK;
+  if (status == TERCEL_UNSUPPORTED) return tercel_refused(context, name, node, err, "%s", why.message);
+  if (status != TERCEL_OK) return tercel_fail(err, status, "%s", why.message);
+  return replace(context, name, node, value->producer, &o, err);
+}
+
+/* Of several makers (a sum of two convolutions) the last one takes it: the others are done by then.  Marks number the nodes. */
+static tercel_status apply_epilogue(tercel_pass_context *context, const char *name, tercel_node *node,
+                                    tercel_error *err) {
+  tercel_value *best = NULL;
+  const char *why = NULL;
+  char buffer[64];
+  for (uint32_t i = 0; i < node->num_inputs; i++) {
+    tercel_value *const value = node->inputs[i];
+    if (!is_heavy(value->producer)) continue;
+    const char *const blocked = obstacle(value, node, buffer);
+    if (blocked)
+      why = blocked;
+    else if (!best || value->producer->mark > best->producer->mark)
+      best = value;
+  }
+  if (!best) return why ? tercel_refused(context, name, node, err, "%s", why) : TERCEL_OK;
+  tercel_arena arena = {0};
+  const tercel_status status = fuse(context, name, node, best, &arena, err);
+  tercel_arena_deinit(&arena);
+  return status;
+}
+
+static const tercel_rule rules[] = {{"epilogue", TERCEL_OP_POINTWISE, apply_epilogue}, {0}};
+
+tercel_status tercel_pass_fuse_epilogue(tercel_graph *graph, tercel_pass_context *context, tercel_error *err) {
+  uint32_t number = 0;
+  for (tercel_node *node = graph->first; node; node = node->next) node->mark = ++number;
+  return tercel_run_rules(graph, rules, context, err);
+}

@@ -1,0 +1,41 @@
+/* Patterns of several nodes: what was matched on the way, so that a rule can check that nobody else reads the inside. */
+#ifndef TERCEL_OPTIMIZE_PATTERN_H
+#define TERCEL_OPTIMIZE_PATTERN_H
+
+#include "optimize/rules.h"
+
+enum { TERCEL_PATTERN_MAX_NODES = 24, TERCEL_PRODUCT_MAX_TERMS = 4 };
+
+/* The nodes of a match, its root first.  Zero-initialize with the root; matching functions add what they pass. */
+typedef struct tercel_pattern {
+  const tercel_node *nodes[TERCEL_PATTERN_MAX_NODES];
+  int num_nodes;
+} tercel_pattern;
+
+void tercel_pattern_add(tercel_pattern *pattern, const tercel_node *node);
+/* The node that makes the value by that function, added to the pattern; NULL when it is made otherwise. */
+tercel_node *tercel_pattern_fn(tercel_pattern *pattern, const tercel_value *value, tercel_fn fn);
+/* value = *x fn scalar, added to the pattern. */
+bool tercel_pattern_scalar(tercel_pattern *pattern, const tercel_value *value, tercel_fn fn, tercel_value **x,
+                           double *scalar);
+/* value = x * factor, x / (1 / factor), or x itself (factor 1). */
+void tercel_pattern_scaled(tercel_pattern *pattern, tercel_value *value, tercel_value **x, double *factor);
+/* A node inside the match that something outside reads as well; NULL when there is none. */
+const tercel_node *tercel_pattern_leak(const tercel_pattern *pattern);
+/* What read the root reads `made`, which gets the sources of all.  The root is left to the dead-code pass. */
+tercel_status tercel_pattern_replace(tercel_pass_context *context, const char *rule, const tercel_pattern *pattern,
+                                     tercel_node *made, tercel_error *err);
+
+/* A product written as a tree of mul and of div by numbers: factor * terms[0] * terms[1] ... */
+typedef struct tercel_product {
+  double factor;
+  tercel_value *terms[TERCEL_PRODUCT_MAX_TERMS];
+  int num_terms; /* more than the maximum: no product to match */
+} tercel_product;
+
+/* Inner nodes with other readers are terms, not opened. */
+void tercel_pattern_product(tercel_pattern *pattern, tercel_value *value, tercel_product *out);
+/* Two terms, in either order: *a is `a_wanted`, the other one is given back; NULL when they are not so. */
+tercel_value *tercel_product_other(const tercel_product *product, const tercel_value *wanted);
+
+#endif
