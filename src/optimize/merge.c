@@ -95,7 +95,7 @@ static tercel_status look_up(tercel_map *map, const tercel_text *key, void *valu
 static tercel_status merge_constants(tercel_graph *graph, tercel_map *map, tercel_text *key, tercel_error *err) {
   for (uint32_t i = 0; i < graph->num_values; i++) {
     tercel_value *const value = graph->values[i];
-    void *found;
+    void *found = NULL;
     if (!value || !value->constant || tercel_value_num_uses(value) == 0) continue;
     key->length = 0;
     constant_key(value->constant, key);
@@ -109,7 +109,7 @@ static tercel_status merge_nodes(tercel_graph *graph, tercel_map *map, tercel_te
                                  tercel_error *err) {
   for (tercel_node *node = graph->first, *next; node; node = next) {
     next = node->next;
-    void *found;
+    void *found = NULL;
     if (node->op->flags & (TERCEL_OP_IMPURE | TERCEL_OP_CONTROL)) continue;
     key->length = 0;
     node_key(node, key);
