@@ -1,0 +1,20 @@
+/* Runs a real network on the inputs of tests/models/cases and compares with what ONNX Runtime answered (make_cases.py says
+ * what is in a case's file).  An output passes within 1e-4 of its largest magnitude, or 4 times the noise that ONNX Runtime's own
+ * optimizations make, whichever is more; integers and bools must be equal. */
+#ifndef TERCEL_TESTS_MODELS_CHECK_H
+#define TERCEL_TESTS_MODELS_CHECK_H
+
+#include "support/support.h"
+
+typedef struct check_options {
+  int num_threads;
+  int no_optimize;
+} check_options;
+
+/* Fails the running cmocka test where an output is wrong; skips it when the network was not fetched. */
+void check_network(const char *name, const check_options *options);
+
+/* silero-vad over a spoken sentence, call by call, the state handed on. */
+void check_speech(const check_options *options);
+
+#endif
