@@ -3,6 +3,13 @@
 
 #include "import/onnx/onnx.h"
 
+/* Exporters write "?" (PaddlePaddle) or "-1" for a dim that has no name: two of those need not be equal. */
+static bool names_a_dim(const char *param) {
+  for (; *param; param++)
+    if ((*param >= 'a' && *param <= 'z') || (*param >= 'A' && *param <= 'Z') || (*param & 0x80)) return true;
+  return false;
+}
+
 static tercel_status read_shape(tercel_dims *dims, const tercel_onnx_shape *shape, const char *what, tercel_shape *out,
                                 tercel_error *err) {
   out->rank = -1;
@@ -15,7 +22,7 @@ static tercel_status read_shape(tercel_dims *dims, const tercel_onnx_shape *shap
     const tercel_onnx_dim *const d = &shape->dims.items[i];
     if ((d->present & 1u << 1) && d->value >= 0)
       out->dims[i] = d->value; /* some exporters write -1, and mean that they don't know */
-    else if ((d->present & 1u << 2) && d->param[0])
+    else if ((d->present & 1u << 2) && names_a_dim(d->param))
       out->dims[i] = tercel_dim_symbol(dims, d->param);
     else
       out->dims[i] = tercel_dim_unknown(dims);
