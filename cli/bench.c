@@ -87,12 +87,10 @@ static tercel_status keep(stream *s, double ms, tercel_error *err) {
 }
 
 static tercel_status measure(stream *s, tercel_context *context, tercel_error *err) {
-  TERCEL_TRY(tercel_cli_set_inputs(context, s->data, err));
   const int64_t begin = tercel_time_ns();
-  do { /* once at least: the first run binds the shapes */
+  TERCEL_TRY(tercel_cli_first_run(context, s->data, err)); /* binds the shapes */
+  for (s->num_warmup = 1; tercel_time_ns() - begin < s->limits.warmup_ns; s->num_warmup++)
     TERCEL_TRY(tercel_context_run(context, err));
-    s->num_warmup++;
-  } while (tercel_time_ns() - begin < s->limits.warmup_ns);
   s->start_ns = tercel_time_ns();
   for (int64_t now = s->start_ns; s->count < s->limits.min_runs || now - s->start_ns < s->limits.measure_ns;
        now = tercel_time_ns()) {

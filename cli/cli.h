@@ -124,6 +124,7 @@ extern const tercel_cli_option tercel_cli_image_options[];
 typedef struct tercel_cli_data {
   tercel_datum *inputs;
   char (*sources)[256];
+  bool *chosen; /* a free dim of it was chosen, for want of anything better */
   size_t count;
 } tercel_cli_data;
 
@@ -132,6 +133,8 @@ tercel_status tercel_cli_read_inputs(const tercel_engine *engine, const tercel_c
                                      tercel_cli_data *out, tercel_error *err);
 /* Borrowed by the context until it is run for the last time. */
 tercel_status tercel_cli_set_inputs(tercel_context *context, const tercel_cli_data *data, tercel_error *err);
+/* Sets them and runs; a failure says so when dims had to be chosen. */
+tercel_status tercel_cli_first_run(tercel_context *context, const tercel_cli_data *data, tercel_error *err);
 void tercel_cli_free_inputs(tercel_cli_data *data); /* safe on a zeroed struct */
 
 /* A picture as input `io`, resized and normalized as the options say. */

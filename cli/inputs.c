@@ -147,6 +147,7 @@ static tercel_status make_up(const tercel_engine *engine, const tercel_cli_data 
       for (int64_t i = tercel_view_num_elements(out->views); i > 0; i--)
         tercel_element_set_i64(out->views->data, io->dtype, i - 1, 1);
   }
+  data->chosen[index] = free_dims;
   snprintf(source, sizeof *data->sources, "%s%s", what, free_dims ? ", free dims chosen (--shapes sets them)" : "");
   return TERCEL_OK;
 }
@@ -271,7 +272,8 @@ tercel_status tercel_cli_read_inputs(const tercel_engine *engine, const tercel_c
   *out = (tercel_cli_data){.count = count};
   out->inputs = tercel_zalloc_array(room, sizeof *out->inputs);
   out->sources = tercel_zalloc_array(room, sizeof *out->sources);
-  const tercel_status status = out->inputs && out->sources
+  out->chosen = tercel_zalloc_array(room, sizeof *out->chosen);
+  const tercel_status status = out->inputs && out->sources && out->chosen
                                    ? read_all(engine, options, out, err)
                                    : tercel_fail_memory(err, count * sizeof *out->inputs, "the inputs");
   if (status != TERCEL_OK) tercel_cli_free_inputs(out);
@@ -289,9 +291,19 @@ tercel_status tercel_cli_set_inputs(tercel_context *context, const tercel_cli_da
   return TERCEL_OK;
 }
 
+tercel_status tercel_cli_first_run(tercel_context *context, const tercel_cli_data *data, tercel_error *err) {
+  TERCEL_TRY(tercel_cli_set_inputs(context, data, err));
+  const tercel_status status = tercel_context_run(context, err);
+  bool chosen = false;
+  for (size_t i = 0; i < data->count; i++) chosen = chosen || data->chosen[i];
+  if (status == TERCEL_OK || !chosen) return status;
+  return tercel_fail(err, status, "%s (free dims were taken as 1: --shapes sets them)", err->message);
+}
+
 void tercel_cli_free_inputs(tercel_cli_data *data) {
   for (size_t i = 0; data->inputs && i < data->count; i++) tercel_datum_deinit(&data->inputs[i]);
   tercel_free(data->inputs);
   tercel_free(data->sources);
+  tercel_free(data->chosen);
   *data = (tercel_cli_data){0};
 }

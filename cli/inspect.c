@@ -116,8 +116,7 @@ static tercel_status print_memory(const options *o, const tercel_cli_session *se
   const bool runs = o->inputs.shapes.count > 0 || !has_free_dims(session->engine);
   if (runs) {
     TERCEL_CHECK(tercel_cli_read_inputs(session->engine, &o->inputs, &data, err));
-    TERCEL_CHECK(tercel_cli_set_inputs(session->context, &data, err));
-    TERCEL_CHECK(tercel_context_run(session->context, err));
+    TERCEL_CHECK(tercel_cli_first_run(session->context, &data, err));
   }
   TERCEL_CHECK(tercel_context_get_memory(session->context, &memory, err));
   tercel_cli_format_bytes((double)memory.mapped_bytes, mapped, sizeof mapped);

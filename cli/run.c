@@ -177,9 +177,8 @@ static tercel_status run(const options *o, const char *path, tercel_error *err) 
   TERCEL_CHECK(tercel_cli_read_inputs(session.engine, &o->inputs, &data, err));
   TERCEL_CHECK(prepare_folder(o->output_dir, err));
   print_inputs(session.engine, &data);
-  TERCEL_CHECK(tercel_cli_set_inputs(session.context, &data, err));
   const int64_t start = tercel_time_ns();
-  TERCEL_CHECK(tercel_context_run(session.context, err));
+  TERCEL_CHECK(tercel_cli_first_run(session.context, &data, err));
   const double ms = (double)(tercel_time_ns() - start) / 1e6;
   const size_t count = tercel_engine_num_outputs(session.engine);
   for (size_t i = 0; i < count; i++) TERCEL_CHECK(show_output(o, &session, i, &labels, err));

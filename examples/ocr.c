@@ -77,16 +77,19 @@ static void write_png(const char *path, const picture *p) {
 
 static double clamp(double value, double low, double high) { return value < low ? low : value > high ? high : value; }
 
-/* Channel c between the four pixels around (x, y), borders repeated. */
-static float sample(const picture *p, double x, double y, int c) {
+/* The colour (0 .. 255) between the four pixels around (x, y), borders repeated; blue first, as the networks were trained. */
+static void sample(const picture *p, double x, double y, float bgr[3]) {
   x = clamp(x, 0, p->width - 1);
   y = clamp(y, 0, p->height - 1);
   int x0 = (int)x, y0 = (int)y, x1 = x0 + 1 < p->width ? x0 + 1 : x0, y1 = y0 + 1 < p->height ? y0 + 1 : y0;
-  double fx = x - x0, fy = y - y0;
-  const unsigned char *row0 = p->rgb + (size_t)y0 * (size_t)p->width * 3 + c,
-                      *row1 = p->rgb + (size_t)y1 * (size_t)p->width * 3 + c;
-  double top = row0[3 * x0] * (1 - fx) + row0[3 * x1] * fx, bottom = row1[3 * x0] * (1 - fx) + row1[3 * x1] * fx;
-  return (float)(top * (1 - fy) + bottom * fy);
+  float fx = (float)(x - x0), fy = (float)(y - y0);
+  const unsigned char *row0 = p->rgb + (size_t)y0 * (size_t)p->width * 3,
+                      *row1 = p->rgb + (size_t)y1 * (size_t)p->width * 3;
+  for (int c = 0; c < 3; c++) {
+    float top = (float)row0[3 * x0 + c] * (1 - fx) + (float)row0[3 * x1 + c] * fx;
+    float bottom = (float)row1[3 * x0 + c] * (1 - fx) + (float)row1[3 * x1 + c] * fx;
+    bgr[2 - c] = top * (1 - fy) + bottom * fy;
+  }
 }
 
 /* ---- networks -------------------------------------------------------------------------------------------------------------- */
@@ -225,14 +228,17 @@ static void detector_size(const picture *p, int *width, int *height) {
   *height = (int)fmax(1, round(p->height * scale / SIDE_STEP)) * SIDE_STEP;
 }
 
-/* Resized bilinearly into planes B G R, as the network was trained. */
+/* Resized bilinearly into planes. */
 static void detector_input(const picture *p, int width, int height, float *out) {
   static const float mean[] = {0.485f, 0.456f, 0.406f}, std[] = {0.229f, 0.224f, 0.225f};
   double step_x = (double)p->width / width, step_y = (double)p->height / height;
-  for (int c = 0; c < 3; c++)
-    for (int y = 0; y < height; y++)
-      for (int x = 0; x < width; x++)
-        *out++ = (sample(p, (x + 0.5) * step_x - 0.5, (y + 0.5) * step_y - 0.5, 2 - c) / 255 - mean[c]) / std[c];
+  size_t plane = (size_t)width * (size_t)height;
+  for (int y = 0; y < height; y++)
+    for (int x = 0; x < width; x++, out++) {
+      float bgr[3];
+      sample(p, (x + 0.5) * step_x - 0.5, (y + 0.5) * step_y - 0.5, bgr);
+      for (size_t c = 0; c < 3; c++) out[c * plane] = (bgr[c] / 255 - mean[c]) / std[c];
+    }
 }
 
 /* The pixels of one component: rows first_row .. last_row, from ends[2 * row] to ends[2 * row + 1] in each. */
@@ -362,23 +368,24 @@ static alphabet read_alphabet(const network *recognizer) {
 
 static double distance(point a, point b) { return hypot(a.x - b.x, a.y - b.y); }
 
-/* The line, straightened and resized to LINE_HEIGHT, in planes B G R of -1 .. 1; what is right of it stays 0.  Returns the width;
+/* The line, straightened and resized to LINE_HEIGHT, in planes of -1 .. 1; what is right of it stays 0.  Returns the width;
  * *out is the caller's to free. */
 static int recognizer_input(const picture *p, const line *l, float **out) {
   const point *corner = l->corners;
   double length = distance(corner[0], corner[1]), height = distance(corner[0], corner[3]);
   int text_width = (int)clamp(ceil(LINE_HEIGHT * length / fmax(height, 1)), 1, 4096);
   int width = text_width < LINE_WIDTH_MIN ? LINE_WIDTH_MIN : (text_width + SIDE_STEP - 1) / SIDE_STEP * SIDE_STEP;
-  *out = allocate(3 * (size_t)LINE_HEIGHT * (size_t)width, sizeof **out);
-  for (int c = 0; c < 3; c++)
-    for (int y = 0; y < LINE_HEIGHT; y++)
-      for (int x = 0; x < text_width; x++) {
-        double u = (x + 0.5) / text_width, v = (y + 0.5) / LINE_HEIGHT;
-        double px = corner[0].x + u * (corner[1].x - corner[0].x) + v * (corner[3].x - corner[0].x);
-        double py = corner[0].y + u * (corner[1].y - corner[0].y) + v * (corner[3].y - corner[0].y);
-        (*out)[((size_t)c * LINE_HEIGHT + (size_t)y) * (size_t)width + (size_t)x] =
-            sample(p, px - 0.5, py - 0.5, 2 - c) / 127.5f - 1;
-      }
+  size_t plane = (size_t)LINE_HEIGHT * (size_t)width;
+  *out = allocate(3 * plane, sizeof **out);
+  for (int y = 0; y < LINE_HEIGHT; y++)
+    for (int x = 0; x < text_width; x++) {
+      double u = (x + 0.5) / text_width, v = (y + 0.5) / LINE_HEIGHT;
+      double px = corner[0].x + u * (corner[1].x - corner[0].x) + v * (corner[3].x - corner[0].x);
+      double py = corner[0].y + u * (corner[1].y - corner[0].y) + v * (corner[3].y - corner[0].y);
+      float bgr[3];
+      sample(p, px - 0.5, py - 0.5, bgr);
+      for (size_t c = 0; c < 3; c++) (*out)[c * plane + (size_t)(y * width + x)] = bgr[c] / 127.5f - 1;
+    }
   return width;
 }
 

@@ -57,3 +57,15 @@ def test_threads(example, classifier):
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("3 threads, 50 runs each: ")
     assert example("threads", classifier, 0).returncode == 2
+
+
+def test_ocr_reads_the_page(example, fetched, tmp_path):
+    result = example("ocr", fetched("ppocrv4-det.onnx"), fetched("ppocrv4-rec.onnx"), fetched("page.png"), tmp_path / "boxes.png")
+    assert result.returncode == 0, result.stderr
+    text, times = result.stdout.split("\n\n")
+    lines = [line.split("  ", 1)[1].replace(" ", "") for line in text.splitlines()]
+    assert lines[:4] == ["Region-basedsegmentation", "Letusfirstdeterminemarkersofthecoinsandthe",
+                         "background.Thesemarkersarepixelsthatwecanlabel", "unambiguouslyaseitherobjectorbackground.Here,"]
+    assert len(lines) == 7 and lines[5] == "histogramofgreyvalues:"
+    assert all(stage in times for stage in ("load and build", "detect", "recognize", "all"))
+    assert (tmp_path / "boxes.png").read_bytes()[:4] == b"\x89PNG"
