@@ -64,8 +64,7 @@ tercel_status tercel_eval_node(const tercel_node *node, const tercel_tensor *con
                         .out = fact_out,
                         .dims = &dims,
                         .arena = &scratch};
-  TERCEL_CHECK(node->op->infer(&infer, err));
-  TERCEL_CHECK(tercel_dims_check(&dims, err));
+  TERCEL_CHECK(tercel_infer_call(&infer, err));
   TERCEL_CHECK(shape_outputs(node, fact_out, out, &job, err));
   for (size_t i = 0; i < num_out; ++i) outputs[i] = node->outputs[i] == NULL ? NULL : &out[i];
   tercel_eval eval = {.node = node,

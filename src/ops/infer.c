@@ -72,6 +72,14 @@ static tercel_status check_operands(const tercel_node *node, tercel_error *err) 
   return TERCEL_OK;
 }
 
+tercel_status tercel_infer_call(tercel_infer *infer, tercel_error *err) {
+  const tercel_node *node = infer->node;
+  tercel_status status = node->op->infer(infer, err);
+  if (status != TERCEL_OK && !infer->dims->out_of_memory) return status;
+  status = tercel_dims_check(infer->dims, err);
+  return status == TERCEL_OK ? status : tercel_fail_at(err, status, "%s '%s'", node->op->name, node->name);
+}
+
 tercel_status tercel_infer_node(tercel_node *node, tercel_error *err) {
   tercel_graph *graph = node->graph;
   if (node->op->infer == NULL)
@@ -100,12 +108,7 @@ tercel_status tercel_infer_node(tercel_node *node, tercel_error *err) {
                         .out = out,
                         .dims = graph->dims,
                         .arena = graph->arena};
-  TERCEL_CHECK(node->op->infer(&infer, err));
-  status = tercel_dims_check(graph->dims, err);
-  if (status != TERCEL_OK) {
-    status = tercel_fail_at(err, status, "%s '%s'", node->op->name, node->name);
-    goto done;
-  }
+  TERCEL_CHECK(tercel_infer_call(&infer, err));
   for (size_t i = 0; i < num_out; ++i) {
     tercel_value *value = node->outputs[i];
     if (value == NULL) continue;

@@ -24,6 +24,10 @@ tercel_status tercel_infer_node(tercel_node *node, tercel_error *err);
 /* All nodes in order, subgraphs of control operators included. */
 tercel_status tercel_infer_graph(tercel_graph *graph, tercel_error *err);
 
+/* Calls the operator's inference and checks the dims it made.  When there was no memory for dims, that is the error, whatever was
+ * concluded without them. */
+tercel_status tercel_infer_call(tercel_infer *infer, tercel_error *err);
+
 /* The fact of a value as the graph knows it. */
 tercel_fact tercel_value_fact(const tercel_value *value);
 

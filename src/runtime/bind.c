@@ -123,8 +123,7 @@ static tercel_status run_infer(tercel_binder *b, tercel_step_facts *facts, uint3
                         .out = facts->out,
                         .dims = &b->dims,
                         .arena = &b->scratch};
-  tercel_status status = node->op->infer(&infer, err);
-  if (status == TERCEL_OK) status = tercel_dims_check(&b->dims, err);
+  const tercel_status status = tercel_infer_call(&infer, err);
   if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
   *contents_used = infer.contents_used;
   for (uint32_t i = 0; i < node->num_outputs; ++i)
@@ -208,7 +207,7 @@ static tercel_status infer_step(tercel_binder *b, tercel_step_facts *facts, terc
   }
   if (node->op->flags & TERCEL_OP_CONTROL) {
     control_facts(b, facts);
-    return TERCEL_OK;
+    return tercel_dims_check(&b->dims, err);
   }
   uint32_t contents_used;
   TERCEL_TRY(run_infer(b, facts, &contents_used, err));
