@@ -1,4 +1,5 @@
 /* Engines: a model's graph cloned with the dims that were fixed, optimized, planned.  Counted: contexts keep theirs alive. */
+#include "optimize/optimize.h"
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -52,11 +53,30 @@ static void count_mapped(const tercel_step *step, int depth, void *user) {
   }
 }
 
+static tercel_status optimize(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
+  const tercel_optimize_options wanted = {.disabled = options->disable_passes, .verify = options->check != 0};
+  tercel_decisions decisions = {0};
+  tercel_graph *compact = NULL;
+  tercel_text text = {0};
+  tercel_status status;
+  TERCEL_CHECK(tercel_optimize(engine->graph, &wanted, &decisions, err));
+  tercel_decisions_print(&decisions, &text);
+  TERCEL_CHECK(tercel_hand_out_text(&text, &engine->decisions, err));
+  /* Passes leave what they removed in the graph's memory, and gaps among the values' numbers. */
+  TERCEL_CHECK(tercel_graph_clone(engine->graph, NULL, NULL, &compact, err));
+  tercel_graph_destroy(engine->graph);
+  engine->graph = compact;
+done:
+  tercel_decisions_deinit(&decisions);
+  return status;
+}
+
 static tercel_status build(tercel_engine *engine, const tercel_graph *graph, const tercel_engine_options *options,
                            tercel_error *err) {
   TERCEL_TRY(clone_graph(graph, options, &engine->graph, err));
   TERCEL_TRY(tercel_infer_graph(engine->graph, err));
   TERCEL_TRY(tercel_graph_verify(engine->graph, err));
+  if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
   TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
   TERCEL_TRY(tercel_plan_create(engine->graph, tercel_cpu_backend(), tercel_pool_num_threads(engine->pool),
                                 &engine->plan, err));
@@ -128,7 +148,8 @@ tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what
 }
 
 const char *tercel_pass_name(size_t index, const char **what) {
-  (void)index;
-  (void)what;
-  return NULL; /* no passes yet */
+  const tercel_pass *const pass = tercel_pass_at(index);
+  if (pass == NULL) return NULL;
+  if (what != NULL) *what = pass->about;
+  return pass->name;
 }
