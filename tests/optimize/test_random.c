@@ -110,7 +110,7 @@ static void add_unary(generator *g, int x) {
 
 static void add_binary(generator *g, int x, int other, const char *fn) {
   const int y = add_value(g, g->rank[x], g->dims[x]);
-  const bool swap = pick(g, 0, 2) == 0;
+  const bool swap = pick(g, 0, 2) == 0 && strcmp(fn, "div") != 0; /* only a constant well above 0 divides */
   tercel_text_add(&g->text, "  %%v%d = pointwise(%%v%d, %%v%d) {program = {2: %s(%%0, %%1)}}\n", y, swap ? other : x,
                   swap ? x : other, fn);
 }
@@ -337,7 +337,7 @@ static void generate(generator *g, uint64_t number) {
  * amplifies small differences. */
 static double tolerance_of(const tercel_tensor *a, const tercel_tensor *moved) {
   const int64_t count = tercel_tensor_num_elements(a);
-  double largest = 1e-3, largest_move = 0;
+  double largest = 0.1, largest_move = 0; /* below that, cancellation inside GELU and the like shows */
   for (int64_t k = 0; k < count; k++) {
     const double x = tercel_tensor_get_f64(a, k), move = fabs(x - tercel_tensor_get_f64(moved, k));
     if (isfinite(x)) largest = fmax(largest, fabs(x));
@@ -346,18 +346,24 @@ static double tolerance_of(const tercel_tensor *a, const tercel_tensor *moved) {
   return 1e-5 * largest + 20 * largest_move;
 }
 
+/* cmocka cuts long messages: the graph goes out by itself. */
+static void print_graph_text(const char *text) { fprintf(stderr, "%s", text); }
+
 static void compare(const tercel_graph *plain, const tercel_graph *optimized, const slot *want, const slot *moved,
                     const slot *have, const char *text) {
   for (uint32_t i = 0; i < plain->num_outputs; i++) {
     const tercel_tensor *const a = result_of(plain, i, want), *const b = result_of(optimized, i, have);
-    if (a->dtype != b->dtype || !tercel_tensor_same_shape(a, b)) fail_msg("output %u has another type:\n%s", i, text);
+    if (a->dtype != b->dtype || !tercel_tensor_same_shape(a, b)) {
+      print_graph_text(text);
+      fail_msg("output %u has another type", i);
+    }
     const double tolerance = tolerance_of(a, result_of(plain, i, moved));
     const int64_t count = tercel_tensor_num_elements(a);
     for (int64_t k = 0; k < count; k++) {
       const double x = tercel_tensor_get_f64(a, k), y = tercel_tensor_get_f64(b, k);
       if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= tolerance) continue;
-      fail_msg("output %u, element %lld: %g, not optimized %g, may differ by %g:\n%s", i, (long long)k, y, x, tolerance,
-               text);
+      print_graph_text(text);
+      fail_msg("output %u, element %lld: %g, not optimized %g, may differ by %g", i, (long long)k, y, x, tolerance);
     }
   }
 }
@@ -373,7 +379,8 @@ static void check_graph(uint64_t number, int *changed) {
   assert_ok(tercel_infer_graph(plain, &err), &err);
   assert_ok(tercel_graph_clone(plain, NULL, NULL, &optimized, &err), &err);
   const tercel_status status = tercel_optimize(optimized, &(tercel_optimize_options){.verify = true}, NULL, &err);
-  if (status != TERCEL_OK) fail_msg("%s:\n%s", err.message, g.text.data);
+  if (status != TERCEL_OK) print_graph_text(g.text.data);
+  assert_ok(status, &err);
   for (int i = 0; i < 2; i++) {
     tercel_test_random_fill_f32(&g.random, data[i], 128, -2, 2);
     inputs[i] = (tercel_tensor){.dtype = TERCEL_DTYPE_F32, .rank = g.rank[i], .data = data[i]};
