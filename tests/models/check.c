@@ -28,9 +28,10 @@ static bool read_array(const test_case *test, const char *array, tercel_datum *o
   return tercel_npz_read(test->path, array, out, NULL) == TERCEL_OK;
 }
 
-static double read_number(const test_case *test, const char *format, size_t index, double missing) {
+/* What the case says of an input or output, as in "input_0_layout". */
+static double read_number(const test_case *test, const char *side, size_t index, const char *what, double missing) {
   char array[64];
-  snprintf(array, sizeof array, format, index);
+  snprintf(array, sizeof array, "%s_%zu_%s", side, index, what);
   tercel_datum datum = {0};
   if (!read_array(test, array, &datum)) return missing;
   const double number = tercel_element_get_f64(datum.views[0].data, datum.views[0].dtype, 0);
@@ -58,8 +59,7 @@ static void read_picture(const test_case *test, const tercel_datum *scale, terce
   tercel_datum bias = {0};
   assert_true(read_array(test, "input_0_bias", &bias));
   const float *scales = scale->views[0].data, *biases = bias.views[0].data;
-  const bool nhwc = read_number(test, "input_%zu_layout", 0, 0) != 0,
-             bgr = read_number(test, "input_%zu_bgr", 0, 0) != 0;
+  const bool nhwc = read_number(test, "input", 0, "layout", 0) != 0, bgr = read_number(test, "input", 0, "bgr", 0) != 0;
   const int64_t height = image.height, width = image.width, pixels = height * width;
   const int64_t nchw_dims[] = {1, 3, height, width}, nhwc_dims[] = {1, height, width, 3};
   assert_ok(tercel_datum_init_tensor(out, "", TERCEL_DTYPE_F32, 4, nhwc ? nhwc_dims : nchw_dims, 0, &err), &err);
@@ -104,9 +104,9 @@ static void check_output(const test_case *test, size_t index, const tercel_view 
   for (int i = 0; i < got->rank; ++i) assert_int_equal(got->dims[i], ((const int64_t *)shape.views[0].data)[i]);
   assert_int_equal(got->dtype, want.views[0].dtype);
 
-  const int64_t stride = (int64_t)read_number(test, "output_%zu_stride", index, 1);
-  const double largest = read_number(test, "output_%zu_max", index, 0),
-               noise = read_number(test, "output_%zu_noise", index, 0);
+  const int64_t stride = (int64_t)read_number(test, "output", index, "stride", 1);
+  const double largest = read_number(test, "output", index, "max", 0),
+               noise = read_number(test, "output", index, "noise", 0);
   const double tolerance = is_float(got->dtype) ? fmax(1e-4 * largest, 4 * noise) : 0;
   double worst = 0;
   for (int64_t i = 0; i < tercel_view_num_elements(&want.views[0]); ++i) {
