@@ -21,7 +21,8 @@ enum {
   LONG_SIDE_MAX = 2016, /* large ones reduced to that */
   LINE_HEIGHT = 48,     /* of the recognizer's input */
   LINE_WIDTH_MIN = 320,
-  LINES_MAX = 1000
+  LINES_MAX = 1000,
+  STEP_BYTES = 8 /* more than the longest character takes */
 };
 static const float pixel_threshold = 0.3f; /* text, or not */
 static const double box_threshold = 0.5;   /* mean probability of the pixels of a line that is kept */
@@ -353,7 +354,7 @@ static alphabet read_alphabet(const network *recognizer) {
   }
   if (!value) die("recognition model", "it has no metadata 'character'");
   alphabet a = {.text = allocate(strlen(value) + 1, 1), .count = 1};
-  strcpy(a.text, value);
+  memcpy(a.text, value, strlen(value));
   a.characters = allocate(strlen(value) + 3, sizeof *a.characters);
   a.characters[0] = "";
   for (char *at = a.text; at; a.count++) {
@@ -395,14 +396,15 @@ static void decode(const tercel_view *steps, const alphabet *a, line *l) {
   int classes = (int)steps->dims[2], last = 0, kept = 0;
   size_t length = 0;
   if (classes != a->count) die("recognition model", "its classes are not its metadata's characters");
-  l->text = allocate((size_t)steps->dims[1] * 8 + 1, 1);
+  l->text = allocate((size_t)steps->dims[1] * STEP_BYTES + 1, 1);
   for (int64_t t = 0; t < steps->dims[1]; t++, at += classes) {
     int best = 0;
     for (int c = 1; c < classes; c++)
       if (at[c] > at[best]) best = c;
-    if (best != 0 && best != last && strlen(a->characters[best]) < 8) {
-      strcpy(l->text + length, a->characters[best]);
-      length += strlen(a->characters[best]);
+    size_t bytes = strlen(a->characters[best]);
+    if (best != 0 && best != last && bytes < STEP_BYTES) {
+      memcpy(l->text + length, a->characters[best], bytes);
+      length += bytes;
       l->confidence += at[best];
       kept++;
     }

@@ -9,11 +9,11 @@
 #include "base/file.h"    /* mapped files, atomic writes, paths that may not leave a folder */
 #include "base/half.h"    /* f16, bf16, float8, float4 and packed 4- and 2-bit integers */
 #include "base/log.h"
-#include "base/map.h"    /* string and integer hash maps */
-#include "base/pool.h"   /* threads */
+#include "base/map.h"      /* string and integer hash maps */
+#include "base/pool.h"     /* threads */
 #include "base/protobuf.h" /* wire format, read in place */
-#include "base/status.h" /* tercel_fail, TERCEL_TRY */
-#include "base/text.h"   /* growing text buffer; numbers in the C locale */
+#include "base/status.h"   /* tercel_fail, TERCEL_TRY */
+#include "base/text.h"     /* growing text buffer; numbers in the C locale */
 #include "base/time.h"
 
 #endif

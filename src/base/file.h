@@ -22,7 +22,8 @@ void tercel_file_close(tercel_file *file);
 
 /* Opens `name`, a relative path that a model file gives, inside `folder`: after links are resolved the file must lie in
  * that folder.  INVALID_MODEL names what was tried when it would leave. */
-tercel_status tercel_file_open_inside(const char *folder, const char *name, bool use_mmap, tercel_file *out, tercel_error *err);
+tercel_status tercel_file_open_inside(const char *folder, const char *name, bool use_mmap, tercel_file *out,
+                                      tercel_error *err);
 
 /* Writes path atomically: temporary name in the same folder, fsync, rename. */
 tercel_status tercel_file_write(const char *path, const void *data, size_t size, tercel_error *err);

@@ -17,7 +17,7 @@ typedef struct tercel_pool tercel_pool;
 /* num_threads 0: as many as tercel_cpu_count says.  The pool is shared: one reference. */
 tercel_status tercel_pool_create(int num_threads, tercel_pool **out, tercel_error *err);
 tercel_pool *tercel_pool_retain(tercel_pool *pool);
-void tercel_pool_release(tercel_pool *pool); /* NULL is fine; joins the workers at the last reference */
+void tercel_pool_release(tercel_pool *pool);          /* NULL is fine; joins the workers at the last reference */
 int tercel_pool_num_threads(const tercel_pool *pool); /* NULL: 1 */
 
 /* Runs fn(arg, begin, end, thread) over [0, count) in pieces of at least `grain` items; returns when all are done.
