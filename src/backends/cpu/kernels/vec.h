@@ -324,6 +324,10 @@ VEC_INLINE v16 v16_load(const float *p) {
 VEC_INLINE void v16_store(float *p, v16 a) {
   for (int i = 0; i < V16_PARTS; i++) vf_store(p + TERCEL_VEC * i, a.part[i]);
 }
+VEC_INLINE void v16_store_n(float *p, v16 a, int64_t n) {
+  for (int i = 0; i < V16_PARTS; i++)
+    if (n > TERCEL_VEC * i) vf_store_n(p + TERCEL_VEC * i, a.part[i], n - TERCEL_VEC * i);
+}
 /* The first n (0 .. 16) lanes from p, the others `rest`. */
 VEC_INLINE v16 v16_load_n_or(const float *p, int64_t n, float rest) {
   v16 r;
