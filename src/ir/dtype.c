@@ -88,7 +88,12 @@ static uint64_t load_bits(const void *data, int bits, int64_t index) {
     return (uint64_t)(bytes[index / per_byte] >> (bits * (int)(index % per_byte))) & ((1u << bits) - 1);
   }
   uint64_t value = 0; /* little-endian, checked when tercel is built */
-  memcpy(&value, bytes + index * (bits / 8), (size_t)bits / 8);
+  switch (bits) {     /* constant sizes: one load each */
+  case 8: return bytes[index];
+  case 16: memcpy(&value, bytes + 2 * index, 2); break;
+  case 32: memcpy(&value, bytes + 4 * index, 4); break;
+  default: memcpy(&value, bytes + 8 * index, 8); break;
+  }
   return value;
 }
 
@@ -102,7 +107,12 @@ static void store_bits(void *data, int bits, int64_t index, uint64_t value) {
     *byte = (uint8_t)((*byte & ~mask) | ((unsigned)(value << shift) & mask));
     return;
   }
-  memcpy(bytes + index * (bits / 8), &value, (size_t)bits / 8);
+  switch (bits) {
+  case 8: bytes[index] = (uint8_t)value; break;
+  case 16: memcpy(bytes + 2 * index, &value, 2); break;
+  case 32: memcpy(bytes + 4 * index, &value, 4); break;
+  default: memcpy(bytes + 8 * index, &value, 8); break;
+  }
 }
 
 static double decode_float(tercel_dtype dtype, uint64_t bits) {
@@ -200,6 +210,11 @@ static uint64_t integer_of_float(tercel_dtype dtype, double value) {
 /* ---- elements ---- */
 
 double tercel_element_get_f64(const void *data, tercel_dtype dtype, int64_t index) {
+  if (dtype == TERCEL_DTYPE_F32) { /* the usual case, and a fast one */
+    float value;
+    memcpy(&value, (const uint8_t *)data + index * (int64_t)sizeof value, sizeof value);
+    return (double)value;
+  }
   const row *const type = row_of(dtype);
   const uint64_t bits = load_bits(data, type->bits, index);
   switch (type->kind) {
@@ -224,6 +239,11 @@ int64_t tercel_element_get_i64(const void *data, tercel_dtype dtype, int64_t ind
 }
 
 void tercel_element_set_f64(void *data, tercel_dtype dtype, int64_t index, double value) {
+  if (dtype == TERCEL_DTYPE_F32) {
+    const float rounded = (float)value;
+    memcpy((uint8_t *)data + index * (int64_t)sizeof rounded, &rounded, sizeof rounded);
+    return;
+  }
   const row *const type = row_of(dtype);
   uint64_t bits = 0;
   switch (type->kind) {

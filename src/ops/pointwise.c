@@ -45,9 +45,16 @@ static bool both_sizes(const tercel_infer *infer, tercel_dim a, tercel_dim b) {
   return a_fits && tercel_dim_get_number(infer->dims, b, &y) && y > 0;
 }
 
+/* A number below 0 and what is never below 0. */
+static bool never_equal(const tercel_infer *infer, tercel_dim a, tercel_dim b) {
+  int64_t x;
+  return tercel_dim_get_number(infer->dims, b, &x) && x < 0 && tercel_dim_max(infer->dims, a, 0) == a;
+}
+
 static dim_register compare_dims(const tercel_infer *infer, tercel_fn fn, tercel_dim a, tercel_dim b) {
   int64_t x, y;
   if (fn == TERCEL_FN_EQUAL && a == b) return known(1);
+  if (fn == TERCEL_FN_EQUAL && (never_equal(infer, a, b) || never_equal(infer, b, a))) return known(0);
   if (!tercel_dim_get_number(infer->dims, a, &x) || !tercel_dim_get_number(infer->dims, b, &y))
     return (dim_register){0};
   switch (fn) {

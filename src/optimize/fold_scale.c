@@ -35,19 +35,31 @@ static bool read_maker(tercel_node *node, maker *out) {
   return true;
 }
 
-/* The output channel that element i of the weights contributes to. */
-static int64_t channel_of(const maker *m, int64_t i) {
+/* How channels lie in weights: element i belongs to channel i / group_size * per_group + i / inner % per_group. */
+typedef struct layout {
+  int64_t count, inner, per_group, group_size;
+} layout;
+
+static int64_t channel_at(const layout *l, int64_t i) {
+  return i / l->group_size * l->per_group + i / l->inner % l->per_group;
+}
+
+/* Of the output channels that elements contribute to. */
+static layout output_layout(const maker *m) {
   const int64_t *const dims = m->weights->dims;
   const int64_t count = tercel_tensor_num_elements(m->weights);
-  if (m->op == TERCEL_OP_CONV) return i / (count / dims[0]);
-  if (m->op == TERCEL_OP_CONV_TRANSPOSE) { /* C, M / group, kernel... */
-    const int64_t group = tercel_node_int(m->node, "group"), per_group = dims[1],
-                  window = count / (dims[0] * per_group);
-    const int64_t c = i / (per_group * window), j = i / window % per_group;
-    return c / (dims[0] / group) * per_group + j;
-  }
+  if (m->op == TERCEL_OP_CONV) return (layout){count, count / dims[0], dims[0], count};
+  if (m->op == TERCEL_OP_CONV_TRANSPOSE) /* C, M / group, kernel... */
+    return (layout){count, count / (dims[0] * dims[1]), dims[1], count / tercel_node_int(m->node, "group")};
   const int64_t columns = dims[m->weights->rank - 1];
-  return tercel_node_int(m->node, "trans_b") ? i / columns % m->channels : i % columns;
+  return (layout){count, tercel_node_int(m->node, "trans_b") ? columns : 1, m->channels, count};
+}
+
+/* Of the input channels that elements of a conv's weights (M, C / group, kernel...) read. */
+static layout input_layout(const maker *m) {
+  const int64_t *const dims = m->weights->dims;
+  const int64_t count = tercel_tensor_num_elements(m->weights);
+  return (layout){count, count / (dims[0] * dims[1]), dims[1], count / tercel_node_int(m->node, "group")};
 }
 
 /* ---- constants ---- */
@@ -96,12 +108,12 @@ static tercel_status new_bias(const maker *m, tercel_value **out, tercel_error *
   return TERCEL_OK;
 }
 
-static tercel_status scale_weights(const maker *m, const tercel_tensor *c, bool divide, tercel_error *err) {
+static tercel_status scale_weights(const maker *m, const layout *l, const tercel_tensor *c, bool divide,
+                                   tercel_error *err) {
   tercel_value *weights;
   TERCEL_TRY(add_like(m->node->inputs[WEIGHTS], &weights, err));
-  const int64_t count = tercel_tensor_num_elements(m->weights);
-  for (int64_t i = 0; i < count; i++) {
-    const double w = tercel_tensor_get_f64(m->weights, i), factor = at_channel(c, channel_of(m, i));
+  for (int64_t i = 0; i < l->count; i++) {
+    const double w = tercel_tensor_get_f64(m->weights, i), factor = at_channel(c, channel_at(l, i));
     set(weights, i, divide ? w / factor : w * factor);
   }
   return tercel_node_set_input(m->node, WEIGHTS, weights, err);
@@ -127,7 +139,8 @@ static tercel_status fold_factor(const maker *m, const tercel_tensor *c, bool di
     const double factor = tercel_tensor_get_f64(c, 0);
     TERCEL_TRY(scale_alpha(m, divide ? 1 / factor : factor, err));
   } else {
-    TERCEL_TRY(scale_weights(m, c, divide, err));
+    const layout l = output_layout(m);
+    TERCEL_TRY(scale_weights(m, &l, c, divide, err));
   }
   return scale_bias(m, c, divide, err);
 }
@@ -188,31 +201,15 @@ static bool is_padded(const tercel_node *conv) {
   return false;
 }
 
-/* The input channel that element i of a conv's weights (M, C / group, kernel...) reads. */
-static int64_t input_channel_of(const maker *m, int64_t i) {
-  const int64_t *const dims = m->weights->dims;
-  const int64_t window = tercel_tensor_num_elements(m->weights) / (dims[0] * dims[1]);
-  const int64_t group = tercel_node_int(m->node, "group"), output = i / (dims[1] * window);
-  return output / (dims[0] / group) * dims[1] + i / window % dims[1];
-}
-
-static tercel_status fold_factor_before(const maker *m, const tercel_tensor *c, tercel_error *err) {
-  tercel_value *weights;
-  TERCEL_TRY(add_like(m->node->inputs[WEIGHTS], &weights, err));
-  const int64_t count = tercel_tensor_num_elements(m->weights);
-  for (int64_t i = 0; i < count; i++)
-    set(weights, i, tercel_tensor_get_f64(m->weights, i) * at_channel(c, input_channel_of(m, i)));
-  return tercel_node_set_input(m->node, WEIGHTS, weights, err);
-}
-
 static tercel_status fold_offset_before(const maker *m, const tercel_tensor *c, tercel_error *err) {
   tercel_value *bias;
   TERCEL_TRY(new_bias(m, &bias, err));
-  const int64_t per_channel = tercel_tensor_num_elements(m->weights) / m->channels;
+  const layout l = input_layout(m);
+  const int64_t per_channel = l.count / m->channels;
   for (int64_t o = 0; o < m->channels; o++) {
     double sum = tercel_tensor_get_f64(bias->constant, o);
     for (int64_t i = o * per_channel; i < (o + 1) * per_channel; i++)
-      sum += tercel_tensor_get_f64(m->weights, i) * at_channel(c, input_channel_of(m, i));
+      sum += tercel_tensor_get_f64(m->weights, i) * at_channel(c, channel_at(&l, i));
     set(bias, o, sum);
   }
   return tercel_node_set_input(m->node, BIAS, bias, err);
@@ -244,31 +241,43 @@ static tercel_status apply_before_conv(tercel_pass_context *context, const char 
   const char *const why = obstacle_before(&m, fn, scale, buffer);
   if (why) return tercel_refused(context, name, scale, err, "%s", why);
   const tercel_tensor *const c = scale->inputs[1]->constant;
+  const layout l = input_layout(&m);
   if (fn == TERCEL_FN_ADD)
     TERCEL_TRY(fold_offset_before(&m, c, err));
   else
-    TERCEL_TRY(fold_factor_before(&m, c, err));
+    TERCEL_TRY(scale_weights(&m, &l, c, false, err));
   TERCEL_TRY(tercel_made(context, name, node, scale, err));
   TERCEL_TRY(tercel_node_add_sources(node, scale, err));
   return tercel_node_set_input(node, X, scale->inputs[0], err);
 }
 
-/* One factor on an operand is a factor on the product; the bias is added after it. */
+static bool moves_only(const tercel_node *node) {
+  return node && (node->op->flags & TERCEL_OP_VIEW || tercel_is(node, TERCEL_OP_TRANSPOSE));
+}
+
+/* One factor on an operand is a factor on the product (the bias is added after it), whatever views and transposes lie between. */
 static tercel_status apply_before_matmul(tercel_pass_context *context, const char *name, tercel_node *node,
                                          tercel_error *err) {
   maker m;
   if (!read_maker(node, &m)) return TERCEL_OK;
   for (uint32_t side = 0; side < 2; side++) {
+    tercel_node *reader = node;
+    uint32_t at = side;
     tercel_value *x;
     double factor;
-    if (!tercel_match_scalar(node->inputs[side], TERCEL_FN_MUL, &x, &factor) ||
-        !tercel_has_one_use(node->inputs[side]) || !tercel_same_type(x, node->inputs[side]) || !isfinite(factor))
+    while (tercel_has_one_use(reader->inputs[at]) && moves_only(reader->inputs[at]->producer)) {
+      reader = reader->inputs[at]->producer;
+      at = 0;
+    }
+    tercel_value *const scaled = reader->inputs[at];
+    if (!tercel_match_scalar(scaled, TERCEL_FN_MUL, &x, &factor) || !tercel_has_one_use(scaled) ||
+        !tercel_same_type(x, scaled) || !isfinite(factor))
       continue;
-    const tercel_node *const scale = node->inputs[side]->producer;
+    const tercel_node *const scale = scaled->producer;
     TERCEL_TRY(scale_alpha(&m, factor, err));
     TERCEL_TRY(tercel_made(context, name, node, scale, err));
     TERCEL_TRY(tercel_node_add_sources(node, scale, err));
-    return tercel_node_set_input(node, side, x, err);
+    return tercel_node_set_input(reader, at, x, err);
   }
   return TERCEL_OK;
 }
