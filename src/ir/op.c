@@ -24,6 +24,11 @@ static const tercel_dim *contents_of(tercel_infer *infer, const tercel_tensor *t
   return contents;
 }
 
+/* Nobody needs to look into a list of no elements. */
+static bool is_empty_list(const tercel_type *type) {
+  return type->kind == TERCEL_TYPE_TENSOR && type->shape.rank == 1 && type->shape.dims[0] == 0;
+}
+
 const tercel_dim *tercel_infer_contents(tercel_infer *infer, size_t i, int64_t *count_out, tercel_error *err) {
   (void)err; /* what goes wrong stays in infer->dims until it is checked */
   const tercel_fact *const fact = i < infer->num_inputs ? infer->in[i] : NULL;
@@ -32,6 +37,11 @@ const tercel_dim *tercel_infer_contents(tercel_infer *infer, size_t i, int64_t *
   int64_t count = fact->num_contents;
   const tercel_dim *contents = fact->contents;
   if (!contents && fact->tensor) contents = contents_of(infer, fact->tensor, &count);
+  if (!contents && is_empty_list(&fact->type)) {
+    static const tercel_dim nothing[1];
+    contents = nothing;
+    count = 0;
+  }
   if (contents && count_out) *count_out = count;
   return contents;
 }

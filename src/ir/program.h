@@ -24,7 +24,7 @@ typedef enum tercel_fn {
 typedef enum tercel_fn_result {
   TERCEL_RESULT_SAME, /* that of operand a (all operands but a condition must agree) */
   TERCEL_RESULT_BOOL,
-  TERCEL_RESULT_OWN,  /* the instruction says (cast, constant) */
+  TERCEL_RESULT_OWN,   /* the instruction says (cast, constant) */
   TERCEL_RESULT_SECOND /* that of operand b (select: a is the condition) */
 } tercel_fn_result;
 
@@ -42,6 +42,7 @@ bool tercel_fn_parse(const char *name, size_t length, tercel_fn *out);
 typedef union tercel_immediate {
   double f;
   int64_t i;
+  const tercel_string *s; /* of strings, in registers only */
 } tercel_immediate;
 
 typedef struct tercel_instr {
@@ -70,7 +71,7 @@ void tercel_program_eval(const tercel_program *program, const tercel_dtype *inpu
 
 /* Puts `first` before `second`, whose input `at` becomes first's result: inputs are first's, then second's without `at`.  Fails with
  * UNSUPPORTED when a limit would be passed.  The result lives in the arena. */
-tercel_status tercel_program_chain(tercel_arena *arena, const tercel_program *first, const tercel_program *second, int at,
-                                   tercel_program *out, tercel_error *err);
+tercel_status tercel_program_chain(tercel_arena *arena, const tercel_program *first, const tercel_program *second,
+                                   int at, tercel_program *out, tercel_error *err);
 
 #endif

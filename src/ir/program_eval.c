@@ -232,6 +232,11 @@ static tercel_immediate cast(const tercel_instr *instr, tercel_dtype from, terce
   return load(result, to);
 }
 
+static tercel_immediate same_strings(const tercel_string *a, const tercel_string *b) {
+  return (tercel_immediate){.i =
+                                a->length == b->length && (a->length == 0 || memcmp(a->data, b->data, a->length) == 0)};
+}
+
 /* r: the operands; dtype: that of operand a. */
 static tercel_immediate eval_instr(const tercel_instr *instr, tercel_dtype dtype, const tercel_immediate r[3]) {
   const tercel_fn fn = (tercel_fn)instr->fn;
@@ -244,6 +249,7 @@ static tercel_immediate eval_instr(const tercel_instr *instr, tercel_dtype dtype
   }
   if (fn == TERCEL_FN_CAST) return cast(instr, dtype, r[0]);
   if (fn == TERCEL_FN_SELECT) return r[0].i ? r[1] : r[2];
+  if (dtype == TERCEL_DTYPE_STRING) return fn == TERCEL_FN_EQUAL ? same_strings(r[0].s, r[1].s) : r[0];
   if (tercel_dtype_is_float(dtype)) {
     const double operands[3] = {r[0].f, r[1].f, r[2].f};
     if (to_bool) return (tercel_immediate){.i = test_float(fn, r[0].f, r[1].f, immediates)};

@@ -77,12 +77,18 @@ static tercel_status set_captures(tercel_infer *infer, tercel_graph *graph, terc
   return TERCEL_OK;
 }
 
+static const char *const type_kinds[] = {
+    [TERCEL_TYPE_TENSOR] = "tensor", [TERCEL_TYPE_SEQUENCE] = "sequence", [TERCEL_TYPE_OPTIONAL] = "optional"};
+
 /* What holds for both: equal dims stay, others are unknown. */
 static tercel_status join_types(tercel_infer *infer, const tercel_type *a, const tercel_type *b, tercel_type *out,
                                 tercel_error *err) {
-  if (a->dtype != TERCEL_DTYPE_NONE && b->dtype != TERCEL_DTYPE_NONE && (a->dtype != b->dtype || a->kind != b->kind))
+  if (a->dtype != TERCEL_DTYPE_NONE && b->dtype != TERCEL_DTYPE_NONE && a->dtype != b->dtype)
     return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "a value is %s here and %s there",
                             tercel_dtype_name(a->dtype), tercel_dtype_name(b->dtype));
+  if (a->kind != b->kind && a->dtype != TERCEL_DTYPE_NONE && b->dtype != TERCEL_DTYPE_NONE)
+    return tercel_node_fail(infer->node, err, TERCEL_UNSUPPORTED, "a value is a %s here and a %s there",
+                            type_kinds[a->kind], type_kinds[b->kind]);
   *out = a->dtype != TERCEL_DTYPE_NONE ? *a : *b;
   out->shape.rank = a->shape.rank == b->shape.rank ? a->shape.rank : -1;
   for (int d = 0; d < out->shape.rank; ++d)

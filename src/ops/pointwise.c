@@ -173,12 +173,15 @@ static tercel_status infer(tercel_infer *infer, tercel_error *err) {
 /* ---- evaluation ---- */
 
 static tercel_immediate load(const tercel_tensor *tensor, int64_t index) {
+  if (tensor->dtype == TERCEL_DTYPE_STRING) return (tercel_immediate){.s = (const tercel_string *)tensor->data + index};
   if (tercel_dtype_is_float(tensor->dtype)) return (tercel_immediate){.f = tercel_tensor_get_f64(tensor, index)};
   return (tercel_immediate){.i = tercel_tensor_get_i64(tensor, index)};
 }
 
 static void store(tercel_tensor *tensor, int64_t index, tercel_immediate value) {
-  if (tercel_dtype_is_float(tensor->dtype))
+  if (tensor->dtype == TERCEL_DTYPE_STRING)
+    tercel_element_copy(tensor->data, index, value.s, 0, TERCEL_DTYPE_STRING);
+  else if (tercel_dtype_is_float(tensor->dtype))
     tercel_tensor_set_f64(tensor, index, value.f);
   else
     tercel_tensor_set_i64(tensor, index, value.i);

@@ -304,7 +304,6 @@ static tercel_value *pointwise(tercel_onnx_call *c, tercel_instr instr, tercel_v
       return NULL;
     }
     dtypes[i] = operands[i]->type.dtype;
-    if (dtypes[i] == TERCEL_DTYPE_STRING) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "strings are not supported");
     instr.operands[i] = (uint16_t)i;
   }
   instr.dtype = (uint8_t)result_dtype(&instr, dtypes);
