@@ -1,0 +1,15 @@
+/* Fuzz target: any bytes as an ONNX model.  Seeds: tests/import/onnx/good and bad. */
+#include "import/import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  tercel_imported model = {0};
+  tercel_error err = {0};
+  const tercel_status status = tercel_import_memory(data, size, NULL, NULL, &model, &err);
+  /* What was imported is a graph as all rooms expect it; what wasn't says why. */
+  if (status == TERCEL_OK && tercel_graph_verify(model.graph, &err) == TERCEL_INTERNAL) __builtin_trap();
+  if (status == TERCEL_INTERNAL || (status != TERCEL_OK && !err.message[0])) __builtin_trap();
+  tercel_imported_deinit(&model);
+  return 0;
+}
