@@ -27,6 +27,7 @@ static void test_transpose(void **state) {
     }
   }
   check_text("(%x: f32[]) { %y = transpose(%x) return %y }", &exact);
+  check_text("(%x: f32[70, 2100]) { %y = transpose(%x) return %y }", &exact);
   check_text("(%x: f32[300, 500]) { %y = transpose(%x) return %y }", &exact);
 }
 
@@ -84,6 +85,12 @@ static void test_pad(void **state) {
         dtypes[i], modes[i]);
     check_text(text, &exact);
   }
+  check_text("(%x: f32[3, 4, 5, 1]) { %p: i64[8] = constant data(0, 1, 0, 0, 2, -1, 0, 0) %y = pad(%x, %p) return %y }",
+             &exact);
+  check_text("(%x: u8[3, 4, 5]) { %p: i64[6] = constant data(2, 1, 0, 0, 1, 0) %y = pad(%x, %p) {mode = \"reflect\"} "
+             "return %y }",
+             &exact);
+  check_text("(%x: u8[3, 4]) { %p: i64[4] = constant zeros() %y = pad(%x, %p) return %y }", &exact);
   check_text("(%x: f32[0, 3]) { %p: i64[4] = constant data(1, 1, 2, 0) %y = pad(%x, %p) return %y }", &exact);
   check_text("(%x: f32[]) { %p: i64[0] = constant zeros() %y = pad(%x, %p) return %y }", &exact);
 }

@@ -10,7 +10,8 @@
 enum {
   PIECE_BYTES = 32768, /* what a thread takes at once, at least */
   MAX_RUN = 65536,     /* elements of a run in one unit: longer ones are shared among threads */
-  TILE_ROWS = 64       /* rows of the result in one unit of a transpose */
+  TILE_ROWS = 64,      /* rows and columns of the result in one unit of a transpose */
+  TILE_COLUMNS = 1024
 };
 
 size_t tercel_element_bytes(tercel_dtype dtype) {
@@ -38,7 +39,7 @@ typedef struct job {
   const char *src;
   int64_t count, dst_stride, src_stride; /* the innermost dim */
   int64_t rows, row_dst_stride;          /* transpose: the dim along which src is dense */
-  int64_t block, num_blocks;             /* of count, or of rows */
+  int64_t block, num_blocks;             /* of count; transpose: of rows and columns */
   tercel_transpose_fn transpose;
 } job;
 
@@ -92,8 +93,7 @@ static void choose_inner(job *j) {
     j->transpose = TERCEL_CPU_PICK(tercel_move_kernels)->transpose[__builtin_ctzl(j->bytes)];
     j->rows = c->dims[d];
     j->row_dst_stride = c->dst_strides[d];
-    j->block = TILE_ROWS;
-    j->num_blocks = tercel_ceil_div(j->rows, j->block);
+    j->num_blocks = tercel_ceil_div(j->rows, TILE_ROWS) * tercel_ceil_div(j->count, TILE_COLUMNS);
     remove_dim(c, d);
     return;
   }
@@ -121,14 +121,21 @@ void tercel_fill_elements(void *dst, const void *element, int64_t n, size_t byte
   }
 }
 
+static void run_tile(const job *j, char *dst, const char *src, int64_t block) {
+  const int64_t size = (int64_t)j->bytes, blocks = tercel_ceil_div(j->count, TILE_COLUMNS);
+  const int64_t row = block / blocks * TILE_ROWS, column = block % blocks * TILE_COLUMNS;
+  const int64_t rows = tercel_min_i64(TILE_ROWS, j->rows - row),
+                columns = tercel_min_i64(TILE_COLUMNS, j->count - column);
+  j->transpose(dst + (row * j->row_dst_stride + column) * size, j->row_dst_stride,
+               src + (row + column * j->src_stride) * size, j->src_stride, rows, columns);
+}
+
 static void run_inner(const job *j, char *dst, const char *src, int64_t block) {
-  const int64_t size = (int64_t)j->bytes, first = block * j->block;
   if (j->kind == INNER_TRANSPOSE) {
-    const int64_t rows = tercel_min_i64(j->block, j->rows - first);
-    j->transpose(dst + first * j->row_dst_stride * size, j->row_dst_stride, src + first * size, j->src_stride, rows,
-                 j->count);
+    run_tile(j, dst, src, block);
     return;
   }
+  const int64_t size = (int64_t)j->bytes, first = block * j->block;
   const int64_t n = tercel_min_i64(j->block, j->count - first);
   dst += first * j->dst_stride * size;
   src += first * j->src_stride * size;
@@ -166,7 +173,8 @@ void tercel_cpu_copy(tercel_pool *pool, const tercel_copy *copy, size_t element_
   simplify(&j.copy);
   choose_inner(&j);
   for (int d = 0; d < j.copy.rank; ++d) outer *= j.copy.dims[d];
-  const int64_t each =
-      j.kind == INNER_TRANSPOSE ? tercel_min_i64(j.block, j.rows) * j.count : tercel_min_i64(j.block, j.count);
+  const int64_t each = j.kind == INNER_TRANSPOSE
+                           ? tercel_min_i64(TILE_ROWS, j.rows) * tercel_min_i64(TILE_COLUMNS, j.count)
+                           : tercel_min_i64(j.block, j.count);
   tercel_pool_run(pool, outer * j.num_blocks, tercel_copy_grain(each * (int64_t)element_bytes), run_units, &j);
 }

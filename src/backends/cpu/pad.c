@@ -1,56 +1,69 @@
-/* pad: row by row.  For every axis a table says which input position each output position shows; along the last axis the middle, which
- * is input as it stands, is one memcpy. */
+/* pad: row by row.  For every axis a table says which input position each output position shows; along the last padded axis the middle,
+ * which is input as it stands, is one memcpy. */
 #include <string.h>
 
 #include "backends/cpu/copy.h"
 #include "ops/move.h"
 
+/* Rows along the last axis that is padded; what stands behind it moves as one run. */
 typedef struct job {
-  const tercel_tensor *x, *y;
+  const char *x;
+  char *y;
+  int rank; /* axes up to and with the last that is padded */
+  int64_t dims[TERCEL_MAX_RANK];
+  const int64_t *source[TERCEL_MAX_RANK]; /* [axis][output position]: input position, -1: the constant */
+  int64_t strides[TERCEL_MAX_RANK];       /* of x, in runs */
+  int64_t run;                            /* elements */
   const tercel_pad_axis *last;
-  int64_t *source[TERCEL_MAX_RANK]; /* [axis][output position]: input position, -1: the constant */
-  int64_t strides[TERCEL_MAX_RANK];
   const void *value;
-  size_t bytes;
+  size_t bytes; /* of an element */
 } job;
 
 /* Positions [begin, end) of one output row whose input row begins at src. */
 static void pick_row(const job *j, char *dst, const char *src, int64_t begin, int64_t end) {
-  const int64_t *source = j->source[j->y->rank - 1];
+  const int64_t *source = j->source[j->rank - 1], size = j->run * (int64_t)j->bytes;
   if (begin < end && source[begin] < 0) { /* either all of a side is constant, or none of it */
-    tercel_fill_elements(dst + begin * (int64_t)j->bytes, j->value, end - begin, j->bytes);
+    tercel_fill_elements(dst + begin * size, j->value, (end - begin) * j->run, j->bytes);
     return;
   }
-  for (int64_t i = begin; i < end; ++i)
-    tercel_copy_element(dst + i * (int64_t)j->bytes, src + source[i] * (int64_t)j->bytes, j->bytes);
+  for (int64_t i = begin; i < end; ++i) {
+    if (j->run == 1)
+      tercel_copy_element(dst + i * size, src + source[i] * size, j->bytes);
+    else
+      memcpy(dst + i * size, src + source[i] * size, (size_t)size);
+  }
 }
 
 static void pad_rows(void *arg, int64_t begin, int64_t end, int thread) {
   (void)thread;
   const job *j = arg;
-  const int last = j->y->rank - 1;
-  const int64_t length = j->y->dims[last], size = (int64_t)j->bytes;
+  const int last = j->rank - 1;
+  const int64_t length = j->dims[last], size = j->run * (int64_t)j->bytes;
   for (int64_t row = begin; row < end; ++row) {
-    char *dst = (char *)j->y->data + row * length * size;
+    char *dst = j->y + row * length * size;
     int64_t from = 0, rest = row;
     bool outside = false;
     for (int d = last - 1; d >= 0; --d) {
-      const int64_t at = j->source[d][rest % j->y->dims[d]];
-      rest /= j->y->dims[d];
+      const int64_t at = j->source[d][rest % j->dims[d]];
+      rest /= j->dims[d];
       outside |= at < 0;
       from += at * j->strides[d];
     }
     if (outside) {
-      tercel_fill_elements(dst, j->value, length, j->bytes);
+      tercel_fill_elements(dst, j->value, length * j->run, j->bytes);
       continue;
     }
-    const char *src = (const char *)j->x->data + from * size;
+    const char *src = j->x + from * size;
     const int64_t middle = j->last->begin + j->last->kept;
     pick_row(j, dst, src, 0, j->last->begin);
     if (j->last->kept > 0)
       memcpy(dst + j->last->begin * size, src + j->last->first * size, (size_t)(j->last->kept * size));
     pick_row(j, dst, src, middle, length);
   }
+}
+
+static bool is_whole(const tercel_pad_axis *axis, int64_t size) {
+  return axis->begin == 0 && axis->end == 0 && axis->kept == size;
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
@@ -71,20 +84,28 @@ static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
     return tercel_node_fail(run->node, err, TERCEL_INVALID_ARGUMENT, "the value has %lld elements, want one",
                             (long long)tercel_tensor_num_elements(value));
   if (elements == 0) return TERCEL_OK;
-  job j = {.x = x, .y = y, .value = value != NULL ? value->data : zero, .bytes = tercel_element_bytes(x->dtype)};
-  if (y->rank == 0) {
-    memcpy(y->data, x->data, j.bytes);
+  job j = {.x = x->data,
+           .y = y->data,
+           .rank = x->rank,
+           .run = 1,
+           .value = value != NULL ? value->data : zero,
+           .bytes = tercel_element_bytes(x->dtype)};
+  while (j.rank > 0 && is_whole(&plan.axes[j.rank - 1], x->dims[j.rank - 1])) j.run *= x->dims[--j.rank];
+  if (j.rank == 0) {
+    memcpy(y->data, x->data, (size_t)elements * j.bytes);
     return TERCEL_OK;
   }
-  int64_t *table = run->workspace;
-  for (int d = 0; d < y->rank; ++d) {
+  int64_t *table = run->workspace, stride = 1;
+  for (int d = j.rank - 1; d >= 0; --d) {
+    j.dims[d] = y->dims[d];
     j.source[d] = table;
+    j.strides[d] = stride;
+    stride *= x->dims[d];
     for (int64_t i = 0; i < y->dims[d]; ++i) *table++ = tercel_pad_source(plan.mode, &plan.axes[d], i);
   }
-  tercel_tensor_strides(x, j.strides);
-  j.last = &plan.axes[y->rank - 1];
-  const int64_t length = y->dims[y->rank - 1];
-  tercel_pool_run(run->pool, elements / length, tercel_copy_grain(length * (int64_t)j.bytes), pad_rows, &j);
+  j.last = &plan.axes[j.rank - 1];
+  const int64_t row = y->dims[j.rank - 1] * j.run;
+  tercel_pool_run(run->pool, elements / row, tercel_copy_grain(row * (int64_t)j.bytes), pad_rows, &j);
   return TERCEL_OK;
 }
 
