@@ -490,8 +490,9 @@ static bool contains(const tercel_dims *dims, tercel_dim_kind kind, tercel_dim d
 static tercel_dim extreme(tercel_dims *dims, tercel_dim_kind kind, tercel_dim a, tercel_dim b) {
   if (is_never_less(dims, a, b)) return kind == TERCEL_DIM_MAX ? a : b;
   if (is_never_less(dims, b, a)) return kind == TERCEL_DIM_MAX ? b : a;
-  if (contains(dims, kind, a, b)) return a;
-  if (contains(dims, kind, b, a)) return b;
+  const tercel_dim_kind other = kind == TERCEL_DIM_MAX ? TERCEL_DIM_MIN : TERCEL_DIM_MAX;
+  if (contains(dims, kind, a, b) || contains(dims, other, b, a)) return a; /* max(a, min(a, b)) = a */
+  if (contains(dims, kind, b, a) || contains(dims, other, a, b)) return b;
   return compare_dims(dims, a, b) < 0 ? atom(dims, kind, a, b) : atom(dims, kind, b, a);
 }
 

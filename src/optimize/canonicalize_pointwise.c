@@ -125,6 +125,7 @@ static tercel_status apply_pow(const single *s, tercel_error *err) {
 
 static tercel_status make_clip(const single *s, tercel_value *x, double low, double high, tercel_error *err) {
   if (!tercel_same_type(x, s->out) || isnan(low) || isnan(high)) return TERCEL_OK;
+  if (low == -HUGE_VAL && high == HUGE_VAL) return give_input(s, "clip-of-nothing", err);
   if (low == 0 && high == HUGE_VAL) return rewrite_as(s, "relu", TERCEL_FN_RELU, &x, 1, NULL, err);
   return rewrite_as(s, "clip", TERCEL_FN_CLIP, &x, 1, (tercel_immediate[2]){{low}, {high}}, err);
 }
@@ -150,8 +151,8 @@ static tercel_status apply_clamp(const single *s, tercel_error *err) {
 
 static tercel_status apply_clip(const single *s, tercel_error *err) {
   const tercel_immediate *const bounds = tercel_node_program(s->node, "program")->instrs[0].immediates;
-  if (!tercel_dtype_is_float(s->out->type.dtype) || bounds[0].f != 0 || bounds[1].f != HUGE_VAL) return TERCEL_OK;
-  return make_clip(s, s->a, 0, HUGE_VAL, err);
+  if (!tercel_dtype_is_float(s->out->type.dtype) || bounds[1].f != HUGE_VAL) return TERCEL_OK;
+  return bounds[0].f == 0 || bounds[0].f == -HUGE_VAL ? make_clip(s, s->a, bounds[0].f, HUGE_VAL, err) : TERCEL_OK;
 }
 
 /* A condition that is the same everywhere chooses one side. */

@@ -157,6 +157,8 @@ static void test_equal_dims_have_one_id(void **state) {
       {"min(h + 1, 1)", "1"},
       {"min(h, w)", "min(w, h)"},
       {"max(max(h, w), w)", "max(h, w)"},
+      {"max(h, min(h, 512))", "h"},
+      {"min(max(w, h), h)", "h"},
       {"min(9223372036854775807, h)", "min(h, 9223372036854775807)"},
   };
   fixture f;
