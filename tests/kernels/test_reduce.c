@@ -73,8 +73,8 @@ static void test_specials(void **state) {
   (void)state;
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     check_options o = options_of(k);
-    o.specials = true;
-    o.tolerance.eps = k == 4 ? 1e5 : 300; /* products that pass through denormals lose digits there */
+    o.specials = kinds[k][0] != 'p'; /* products of special numbers leave f32's range on the way, not f64's */
+    o.tolerance.eps = 300;
     check(&o, "(%%x: f32[40, 19]) { %%y = reduce(%%x) {kind = \"%s\", axes = [1]} return %%y }", kinds[k]);
     check(&o, "(%%x: f32[19, 40]) { %%y = reduce(%%x) {kind = \"%s\", axes = [0]} return %%y }", kinds[k]);
   }
