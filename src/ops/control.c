@@ -4,6 +4,8 @@
  * and is for building only; a run asks no control operator for shapes. */
 #include "ops/move.h"
 
+static const char *const kind_names[] = {"a tensor", "a sequence", "an optional"};
+
 /* Fails with the inner value's name when a dtype or kind contradicts what is handed to it. */
 static tercel_status check_inner(const tercel_node *node, const tercel_value *inner, const tercel_type *type,
                                  tercel_error *err) {
@@ -77,23 +79,34 @@ static tercel_status set_captures(tercel_infer *infer, tercel_graph *graph, terc
   return TERCEL_OK;
 }
 
-static const char *const type_kinds[] = {
-    [TERCEL_TYPE_TENSOR] = "tensor", [TERCEL_TYPE_SEQUENCE] = "sequence", [TERCEL_TYPE_OPTIONAL] = "optional"};
+static bool is_content_of(const tercel_type *a, const tercel_type *optional) {
+  return optional->kind == TERCEL_TYPE_OPTIONAL && a->dtype == optional->dtype &&
+         a->kind == (optional->optional_sequence ? TERCEL_TYPE_SEQUENCE : TERCEL_TYPE_TENSOR);
+}
 
 /* What holds for both: equal dims stay, others are unknown. */
 static tercel_status join_types(tercel_infer *infer, const tercel_type *a, const tercel_type *b, tercel_type *out,
                                 tercel_error *err) {
-  if (a->dtype != TERCEL_DTYPE_NONE && b->dtype != TERCEL_DTYPE_NONE && a->dtype != b->dtype)
-    return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "a value is %s here and %s there",
-                            tercel_dtype_name(a->dtype), tercel_dtype_name(b->dtype));
-  if (a->kind != b->kind && a->dtype != TERCEL_DTYPE_NONE && b->dtype != TERCEL_DTYPE_NONE)
-    return tercel_node_fail(infer->node, err, TERCEL_UNSUPPORTED, "a value is a %s here and a %s there",
-                            type_kinds[a->kind], type_kinds[b->kind]);
+  if (a->dtype != TERCEL_DTYPE_NONE && b->dtype != TERCEL_DTYPE_NONE && (a->dtype != b->dtype || a->kind != b->kind))
+    return tercel_node_fail(infer->node, err, a->dtype != b->dtype ? TERCEL_INVALID_MODEL : TERCEL_UNSUPPORTED,
+                            "a value is %s of %s here and %s of %s there", kind_names[a->kind],
+                            tercel_dtype_name(a->dtype), kind_names[b->kind], tercel_dtype_name(b->dtype));
   *out = a->dtype != TERCEL_DTYPE_NONE ? *a : *b;
   out->shape.rank = a->shape.rank == b->shape.rank ? a->shape.rank : -1;
   for (int d = 0; d < out->shape.rank; ++d)
     out->shape.dims[d] = a->shape.dims[d] == b->shape.dims[d] ? a->shape.dims[d] : tercel_dim_unknown(infer->dims);
   return TERCEL_OK;
+}
+
+/* A carried value may start as an optional and go on as what such an optional holds. */
+static tercel_status join_carried(tercel_infer *infer, const tercel_type *start, const tercel_type *next,
+                                  tercel_type *out, tercel_error *err) {
+  tercel_type held = *start;
+  if (is_content_of(next, start)) {
+    held.kind = next->kind;
+    held.optional_sequence = false;
+  }
+  return join_types(infer, &held, next, out, err);
 }
 
 /* Its part of the shape, with an axis of unknown length put in. */
@@ -197,8 +210,8 @@ static tercel_status infer_loop(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(set_captures(infer, body, err));
   TERCEL_TRY(tercel_infer_graph(body, err));
   for (uint32_t k = 0; k < carried; ++k)
-    TERCEL_TRY(
-        join_types(infer, &infer->in[FIRST_CARRIED + k]->type, &body->outputs[1 + k]->type, &infer->out[k].type, err));
+    TERCEL_TRY(join_carried(infer, &infer->in[FIRST_CARRIED + k]->type, &body->outputs[1 + k]->type,
+                            &infer->out[k].type, err));
   for (uint32_t k = carried; k < infer->num_outputs; ++k)
     TERCEL_TRY(
         stack_type(infer, &body->outputs[1 + k]->type, 0, tercel_dim_unknown(infer->dims), &infer->out[k].type, err));

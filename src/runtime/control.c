@@ -66,15 +66,25 @@ static tercel_status get_frame(tercel_frame *frame, const tercel_bound *bound, t
 /* ---- values in and out --------------------------------------------------------------------------------------------- */
 
 static tercel_status wrong_kind(const tercel_node *node, const tercel_value *inner, tercel_error *err) {
-  return tercel_fail(err, TERCEL_INVALID_MODEL,
-                     "%s '%s': '%s' of its subgraph is of another kind than what is handed to it", node->op->name,
-                     node->name, inner->name);
+  return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': '%s' is of another kind than what is handed to it",
+                     node->op->name, node->name, inner->name);
 }
 
-/* Hands a tensor, or a list (a reference, which passes), to input `to` of a subgraph. */
+/* Hands a tensor, or a list (a reference, which passes), to input `to` of a subgraph.  An optional takes what it may hold. */
 static tercel_status give(const tercel_bound *bound, tercel_frame *nested, uint32_t to, const tercel_tensor *tensor,
                           tercel_list *list, tercel_error *err) {
   const tercel_value *const inner = nested->plan->graph->inputs[to];
+  if (inner->type.kind == TERCEL_TYPE_OPTIONAL && tensor != NULL) {
+    TERCEL_TRY(tercel_list_create(TERCEL_TYPE_OPTIONAL, tensor->dtype, 1, &list, err));
+    tercel_item *item = NULL;
+    tercel_status status = tercel_item_create(&nested->runner->account, tensor, false, &item, err);
+    if (status == TERCEL_OK) status = tercel_list_insert(list, 0, item, err);
+    if (status != TERCEL_OK) {
+      tercel_list_release(list);
+      return status;
+    }
+    tensor = NULL;
+  }
   if ((inner->type.kind == TERCEL_TYPE_TENSOR) != (tensor != NULL)) {
     tercel_list_release(list);
     return wrong_kind(bound->run.node, inner, err);
@@ -201,7 +211,10 @@ static tercel_status finish_carried(tercel_frame *frame, const tercel_bound *bou
     control->lists[k] = NULL;
     if (outer == NULL) {
       tercel_list_release(list);
-    } else if (outer->type.kind != TERCEL_TYPE_TENSOR) {
+    } else if ((list != NULL ? list->kind : TERCEL_TYPE_TENSOR) != outer->type.kind) {
+      tercel_list_release(list);
+      return wrong_kind(bound->run.node, outer, err);
+    } else if (list != NULL) {
       tercel_frame_set_list(frame, outer, list);
     } else {
       tercel_tensor *const out = bound->run.out[k];

@@ -304,7 +304,7 @@ static tercel_status has(tercel_frame *frame, const tercel_bound *bound, tercel_
   bool there = value != NULL;
   if (value != NULL && value->type.kind == TERCEL_TYPE_OPTIONAL) {
     const tercel_list *const list = frame->lists[value->id];
-    there = list->count > 0 || list->inner != NULL;
+    there = list->kind == TERCEL_TYPE_SEQUENCE || list->count > 0 || list->inner != NULL;
   }
   if (bound->run.out[0] != NULL) tercel_tensor_set_i64(bound->run.out[0], 0, there);
   return TERCEL_OK;
