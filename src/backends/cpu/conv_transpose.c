@@ -93,16 +93,17 @@ static void input_rows(const tercel_conv_axis *y, int64_t y0, int64_t count, int
 /* Pieces that a thread should find. */
 enum { PIECES_PER_THREAD = 4 };
 
-/* As many channels as keep one input row's taps small, then as many rows; less of both when threads would have nothing to do. */
+/* As many channels as keep the taps of the whole input in the cache; where even a few don't fit, bands of rows, which make some taps twice.
+ * Less of both when threads would have nothing to do. */
 static void choose_pieces(binding *b, int64_t channels, int num_threads) {
   const int64_t wanted = num_threads > 1 ? PIECES_PER_THREAD * num_threads : 1;
   const int64_t outer = b->g.batch * b->g.group,
                 step = TERCEL_GEMM_MAX_MR; /* blocks begin at a panel of any level's weights */
   const int64_t row_bytes = b->g.kernel_size * b->x.input * (int64_t)sizeof(float);
-  const int64_t fitting = tercel_max_i64(most_taps_bytes / row_bytes / step * step, step);
+  const int64_t fitting = tercel_max_i64(most_taps_bytes / (row_bytes * b->y.input) / step * step, step);
   b->channels = tercel_min_i64(fitting, channels);
   const int64_t rows = tercel_max_i64(most_taps_bytes / (row_bytes * b->channels), 1);
-  b->band = tercel_min_i64(rows * b->y.stride, b->y.output);
+  b->band = rows >= b->y.input ? b->y.output : tercel_min_i64(rows * b->y.stride, b->y.output);
   b->blocks = tercel_ceil_div(channels, b->channels);
   b->bands = tercel_ceil_div(b->y.output, b->band);
   if (outer * b->blocks * b->bands < wanted) {
@@ -205,16 +206,12 @@ static void make_taps(const piece *p, void *workspace) {
   tercel_gemm_run_all(&run, workspace, NULL);
 }
 
-static void fill(float *data, int64_t count, float value) {
-  for (int64_t i = 0; i < count; ++i) data[i] = value;
-}
-
 /* One output row of one channel out of the taps. */
 static void add_row(const piece *p, int64_t channel, int64_t oy, float bias, float *out) {
   const binding *b = p->j->b;
   const tercel_conv_kernels *kernels = p->j->s->conv;
   const int64_t n = p->rows * b->x.input;
-  fill(p->phases, tercel_conv_phase_floats(&b->x) * b->x.stride, bias);
+  kernels->start(&b->x, bias, p->phases);
   for (int64_t ky = 0; ky < b->y.kernel; ++ky) {
     const int64_t at = oy + b->y.pad - ky * b->y.dilation, iy = at / b->y.stride;
     if (at < 0 || at % b->y.stride != 0 || iy >= b->y.input) continue;

@@ -1,13 +1,16 @@
 /* conv, f32, with one input channel a group (depthwise, any multiplier): each output channel looks at one plane.
  * Work is cut into bands of rows, small enough that a band stays in the first-level cache from copy to epilogue. */
+#include <string.h>
+
 #include "backends/cpu/conv.h"
 
 typedef struct state {
-  const tercel_conv_kernels *kernels;
+  const tercel_conv_kernels *kernels, *narrow; /* narrow: for outputs of at most 8 columns */
   tercel_epilogue epilogue;
 } state;
 
 typedef struct binding {
+  const tercel_conv_kernels *kernels;
   tercel_conv_geometry g;
   tercel_depthwise d;
   int64_t bands; /* a channel */
@@ -39,7 +42,10 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   (void)num_threads;
   state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "conv");
-  s->kernels = TERCEL_CPU_PICK(tercel_conv_kernels);
+  s->kernels = s->narrow = TERCEL_CPU_PICK(tercel_conv_kernels);
+#if defined(__x86_64__)
+  if (tercel_cpu_current() >= TERCEL_CPU_AVX2) s->narrow = &tercel_conv_kernels_avx2; /* half of 16 lanes would idle */
+#endif
   const tercel_status status = tercel_epilogue_prepare(node, TERCEL_CONV_FIRST_EXTRA, &s->epilogue, err);
   if (status != TERCEL_OK) {
     release(s);
@@ -47,13 +53,6 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   }
   out->data = s;
   return TERCEL_OK;
-}
-
-/* Rows are computed one by one, or all as one run over the pitch: whichever takes fewer vectors of 16. */
-static bool flat_is_better(const tercel_depthwise *d) {
-  const int64_t lanes = 16, by_rows = d->band * tercel_ceil_div(d->x.output, lanes);
-  const int64_t as_run = tercel_ceil_div((d->band - 1) * d->pitch + d->x.output, lanes);
-  return d->x.output < 2 * lanes && as_run < by_rows;
 }
 
 static tercel_status bind_depthwise(const tercel_conv_view *view, tercel_arena *arena, tercel_depthwise *d,
@@ -64,7 +63,6 @@ static tercel_status bind_depthwise(const tercel_conv_view *view, tercel_arena *
   d->band = tercel_max_i64(BAND_FLOATS / (d->pitch * d->y.stride * d->x.stride), BAND_ROWS);
   d->band = tercel_min_i64(d->band, d->y.output);
   d->rows = d->band + halo;
-  d->flat = flat_is_better(d);
   int64_t *offsets = tercel_arena_alloc_array(arena, (size_t)d->num_taps, sizeof *offsets);
   if (offsets == NULL) return tercel_fail_memory(err, (size_t)d->num_taps * sizeof *offsets, "conv");
   for (int64_t t = 0; t < d->num_taps; ++t) {
@@ -90,6 +88,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   if (tercel_tensor_num_elements(out[0]) == 0) return TERCEL_OK;
   const tercel_conv_view view = tercel_conv_get_view(&b->g);
   TERCEL_TRY(bind_depthwise(&view, arena, &b->d, err));
+  b->kernels = b->d.x.output <= 8 ? s->narrow : s->kernels;
   b->bands = tercel_ceil_div(b->d.y.output, b->d.band);
   const size_t floats = (size_t)tercel_depthwise_floats(&b->d);
   size_t thread_bytes;
@@ -119,12 +118,13 @@ static void run_bands(void *arg, int64_t begin, int64_t end, int thread) {
   const tercel_epilogue *epilogue = &j->s->epilogue;
   float *plane = (float *)(void *)(j->workspace + (size_t)thread * j->b->thread_bytes);
   const int64_t multiplier = g->out_channels / g->group, width = d->x.output;
+  memset(plane, 0, (size_t)tercel_depthwise_floats(d) * sizeof *plane);
   for (int64_t i = begin; i < end; ++i) {
     const int64_t channel = i / j->b->bands, image = channel / g->out_channels, m = channel % g->out_channels;
     const int64_t y0 = i % j->b->bands * d->band, count = tercel_min_i64(d->band, d->y.output - y0);
     const float *x = j->x + (image * g->in_channels + m / multiplier) * g->in_size;
     float *y = j->y + channel * g->out_size + y0 * width;
-    j->s->kernels->depthwise(d, x, j->w + m * d->num_taps, j->bias == NULL ? 0 : j->bias[m], y0, count, y, plane);
+    j->b->kernels->depthwise(d, x, j->w + m * d->num_taps, j->bias == NULL ? 0 : j->bias[m], y0, count, y, plane);
     epilogue->apply(epilogue, j->extras, image, m, y0 * width, 1, count * width, y, g->out_size);
   }
 }

@@ -23,6 +23,22 @@ static inline vf even(vf a, vf b) {
 #endif
 }
 
+static inline vf odd(vf a, vf b) {
+#if defined(__AVX512F__)
+  const __m512i index = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  return (vf)_mm512_permutex2var_ps((__m512)a, index, (__m512)b);
+#elif defined(__AVX2__)
+  const __m256 mixed = _mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd);
+  return (vf)_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
+#elif defined(__SSE2__)
+  return (vf)_mm_shuffle_ps((__m128)a, (__m128)b, 0xdd);
+#else
+  vf r;
+  for (int i = 0; i < TERCEL_VEC; ++i) r[i] = 2 * i < TERCEL_VEC ? a[2 * i + 1] : b[2 * i + 1 - TERCEL_VEC];
+  return r;
+#endif
+}
+
 /* ---- runs of elements ----
  * Both write whole vectors: up to TERCEL_VEC - 1 floats behind dst + n.  Panels are filled forwards, so what is written too far is
  * overwritten by what comes next. */
@@ -125,83 +141,174 @@ static void pack(const tercel_conv_view *v, const float *in, const float *end, i
 
 /* ---- depthwise ---- */
 
-/* One column phase of a row of the input (NULL: a row of padding): dst[i] = row[i * stride + phase - pad], 0 outside; pitch elements. */
-static inline void copy_phase(const tercel_depthwise *d, int64_t phase, const float *row, const float *end,
-                              float *dst) {
-  const tercel_conv_axis *x = &d->x;
-  const int64_t first = phase - x->pad;
-  int64_t begin = d->pitch, stop = d->pitch;
-  if (row != NULL) {
-    begin = smaller(first < 0 ? (-first + x->stride - 1) / x->stride : 0, d->pitch);
-    const int64_t inside = first < x->input ? (x->input - 1 - first) / x->stride + 1 : 0;
-    stop = larger(smaller(inside, d->pitch), begin);
-  }
-  for (int64_t i = 0; i < begin; ++i) dst[i] = 0;
-  if (stop > begin) copy_run(dst + begin, row + first + begin * x->stride, x->stride, stop - begin, end);
-  for (int64_t i = stop; i < d->pitch; ++i) dst[i] = 0;
+/* dst[i] = src[i * stride], i < n; nothing else is read or written. */
+static inline void copy_exactly(float *dst, const float *src, int64_t stride, int64_t n) {
+  int64_t i = 0;
+  if (stride == 1)
+    for (; i < n; i += TERCEL_VEC) vf_store_n(dst + i, vf_load_n(src + i, n - i), n - i);
+  else
+    for (; i < n; ++i) dst[i] = src[i * stride];
 }
 
-/* The rows that the outputs from row y0 on look at.  Each phase is filled forwards, one after the other: copies write too far. */
+/* Both phases of a row with stride 2: even elements go to one, odd ones to the other. */
+static inline void copy_pairs(const tercel_depthwise *d, const float *row, float *plane) {
+  const tercel_conv_axis *x = &d->x;
+  const int64_t pad = x->pad, step = d->rows * d->pitch;
+  float *evens = plane + pad % 2 * step + pad / 2, *odds = plane + (pad + 1) % 2 * step + (pad + 1) / 2;
+  const int64_t num_evens = smaller((x->input + 1) / 2, d->pitch - pad / 2);
+  const int64_t num_odds = smaller(x->input / 2, d->pitch - (pad + 1) / 2), both = smaller(num_evens, num_odds);
+  int64_t i = 0;
+  for (; i + TERCEL_VEC <= both; i += TERCEL_VEC) {
+    const vf low = vf_load(row + 2 * i), high = vf_load(row + 2 * i + TERCEL_VEC);
+    vf_store(evens + i, even(low, high));
+    vf_store(odds + i, odd(low, high));
+  }
+  copy_exactly(evens + i, row + 2 * i, 2, num_evens - i);
+  copy_exactly(odds + i, row + 2 * i + 1, 2, num_odds - i);
+}
+
+/* A row of the input into its column phases: phase p gets row[i * stride + p - pad] at i where that lies inside; NULL: a row of padding. */
+static inline void copy_row(const tercel_depthwise *d, const float *row, float *plane) {
+  const tercel_conv_axis *x = &d->x;
+  if (row != NULL && x->stride == 2) {
+    copy_pairs(d, row, plane);
+    return;
+  }
+  for (int64_t phase = 0; phase < x->stride; ++phase, plane += d->rows * d->pitch) {
+    if (row == NULL) {
+      for (int64_t i = 0; i < d->pitch; i += TERCEL_VEC) vf_store_n(plane + i, vf_zero(), d->pitch - i);
+      continue;
+    }
+    const int64_t first = phase - x->pad, begin = first < 0 ? (-first + x->stride - 1) / x->stride : 0;
+    const int64_t stop = first < x->input ? smaller((x->input - 1 - first) / x->stride + 1, d->pitch) : 0;
+    if (stop > begin) copy_exactly(plane + begin, row + first + begin * x->stride, x->stride, stop - begin);
+  }
+}
+
+/* The rows that the outputs from row y0 on look at. */
 static void fill_plane(const tercel_depthwise *d, const float *in, int64_t y0, int64_t rows, float *plane) {
   const tercel_conv_axis *y = &d->y, *x = &d->x;
-  const float *end = in + y->input * x->input;
   for (int64_t y_phase = 0; y_phase < y->stride; ++y_phase) {
-    for (int64_t x_phase = 0; x_phase < x->stride; ++x_phase) {
-      for (int64_t r = 0; r < rows; ++r) {
-        const int64_t iy = (y0 + r) * y->stride + y_phase - y->pad;
-        const float *row = iy < 0 || iy >= y->input ? NULL : in + iy * x->input;
-        copy_phase(d, x_phase, row, end, plane + r * d->pitch);
-      }
-      plane += d->rows * d->pitch;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t iy = (y0 + r) * y->stride + y_phase - y->pad;
+      copy_row(d, iy < 0 || iy >= y->input ? NULL : in + iy * x->input, plane + r * d->pitch);
+    }
+    plane += x->stride * d->rows * d->pitch;
+  }
+}
+
+/* One call's outputs: sums over taps in one chain upwards, beginning with the bias. */
+typedef struct outputs {
+  const tercel_depthwise *d;
+  const float *w;
+  float bias;
+  const float *plane; /* at row 0 */
+  float *out;
+} outputs;
+
+/* `rows` rows by `vectors` vectors, from (y, x) on. */
+static inline __attribute__((always_inline)) void sum_taps(const int rows, const int vectors, const outputs *o,
+                                                           int64_t y, int64_t x) {
+  const tercel_depthwise *d = o->d;
+  vf acc[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < rows * vectors; ++i) acc[i] = vf_set(o->bias);
+  const float *src = o->plane + y * d->pitch + x;
+  for (int64_t t = 0; t < d->num_taps; ++t) {
+    const vf w = vf_set(o->w[t]);
+    const float *p = src + d->offsets[t];
+#pragma GCC unroll 4
+    for (int i = 0; i < rows * vectors; ++i)
+      acc[i] = vf_fma(w, vf_load(p + i / vectors * d->pitch + i % vectors * TERCEL_VEC), acc[i]);
+  }
+  const int64_t width = d->x.output, left = width - x;
+  float *out = o->out + y * width + x;
+#pragma GCC unroll 4
+  for (int i = 0; i < rows * vectors; ++i) {
+    const int64_t col = i % vectors * TERCEL_VEC;
+    vf_store_n(out + i / vectors * width + col, acc[i], left - col);
+  }
+}
+
+/* k x k taps, stride 1, no dilation: `rows` outputs below each other share what they load. */
+static inline __attribute__((always_inline)) void sum_square(const int k, const int rows, const outputs *o, int64_t y,
+                                                             int64_t x) {
+  const tercel_depthwise *d = o->d;
+  vf acc[4];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) acc[r] = vf_set(o->bias);
+  const float *src = o->plane + y * d->pitch + x;
+#pragma GCC unroll 8
+  for (int i = 0; i < k + rows - 1; ++i, src += d->pitch) {
+#pragma GCC unroll 5
+    for (int kx = 0; kx < k; ++kx) {
+      const vf in = vf_load(src + kx);
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r)
+        if (i - r >= 0 && i - r < k) acc[r] = vf_fma(vf_set(o->w[(i - r) * k + kx]), in, acc[r]);
     }
   }
+  const int64_t width = d->x.output;
+  float *out = o->out + y * width + x;
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) vf_store_n(out + r * width, acc[r], width - x);
 }
 
-/* dst[i] = bias + sum over taps of w[t] * src[offsets[t] + i], in one chain upwards; `count` vectors. */
-static inline __attribute__((always_inline)) void taps(const int count, const tercel_depthwise *d, const float *src,
-                                                       const float *w, float bias, vf *acc) {
-#pragma GCC unroll 4
-  for (int v = 0; v < count; ++v) acc[v] = vf_set(bias);
-  for (int64_t t = 0; t < d->num_taps; ++t) {
-    const float *p = src + d->offsets[t];
-    const vf x = vf_set(w[t]);
-#pragma GCC unroll 4
-    for (int v = 0; v < count; ++v) acc[v] = vf_fma(x, vf_load(p + v * TERCEL_VEC), acc[v]);
-  }
+static inline __attribute__((always_inline)) void square_rows(const int k, const int rows, const outputs *o,
+                                                              int64_t y) {
+  for (int64_t x = 0; x < o->d->x.output; x += TERCEL_VEC) sum_square(k, rows, o, y, x);
 }
 
-static void run_taps(const tercel_depthwise *d, const float *src, const float *w, float bias, int64_t n, float *dst) {
-  vf acc[4];
-  for (; n >= 4 * TERCEL_VEC; n -= 4 * TERCEL_VEC, src += 4 * TERCEL_VEC, dst += 4 * TERCEL_VEC) {
-    taps(4, d, src, w, bias, acc);
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) vf_store(dst + v * TERCEL_VEC, acc[v]);
-  }
-  for (; n >= TERCEL_VEC; n -= TERCEL_VEC, src += TERCEL_VEC, dst += TERCEL_VEC) {
-    taps(1, d, src, w, bias, acc);
-    vf_store(dst, acc[0]);
-  }
-  if (n > 0) {
-    taps(1, d, src, w, bias, acc);
-    vf_store_n(dst, acc[0], n);
-  }
+static inline __attribute__((always_inline)) void all_square_rows(const int k, const outputs *o, int64_t count) {
+  int64_t y = 0;
+  for (; y + 4 <= count; y += 4) square_rows(k, 4, o, y);
+  if (count - y == 3)
+    square_rows(k, 3, o, y);
+  else if (count - y == 2)
+    square_rows(k, 2, o, y);
+  else if (count - y == 1)
+    square_rows(k, 1, o, y);
+}
+
+static void any_rows(const outputs *o, int64_t count) {
+  const int64_t width = o->d->x.output;
+  int64_t y = 0;
+  for (; y + 4 <= count; y += 4)
+    for (int64_t x = 0; x < width; x += TERCEL_VEC) sum_taps(4, 1, o, y, x);
+  for (; y + 2 <= count; y += 2)
+    for (int64_t x = 0; x < width; x += TERCEL_VEC) sum_taps(2, 1, o, y, x);
+  if (y == count) return;
+  int64_t x = 0;
+  for (; x + 4 * TERCEL_VEC <= width; x += 4 * TERCEL_VEC) sum_taps(1, 4, o, y, x);
+  for (; x < width; x += TERCEL_VEC) sum_taps(1, 1, o, y, x);
+}
+
+static bool is_square(const tercel_depthwise *d, int64_t k) {
+  const tercel_conv_axis *const axes[] = {&d->y, &d->x};
+  for (int i = 0; i < 2; ++i)
+    if (axes[i]->kernel != k || axes[i]->stride != 1 || axes[i]->dilation != 1) return false;
+  return true;
 }
 
 static void depthwise(const tercel_depthwise *d, const float *in, const float *w, float bias, int64_t y0, int64_t count,
                       float *out, float *plane) {
   fill_plane(d, in, y0, count + d->rows - d->band, plane);
-  const int64_t width = d->x.output;
-  if (!d->flat) {
-    for (int64_t y = 0; y < count; ++y) run_taps(d, plane + y * d->pitch, w, bias, width, out + y * width);
-    return;
-  }
-  float *row = plane + tercel_depthwise_plane_floats(d);
-  run_taps(d, plane, w, bias, (count - 1) * d->pitch + width, row);
-  for (int64_t y = 0; y < count; ++y, row += d->pitch, out += width)
-    for (int64_t x = 0; x < width; ++x) out[x] = row[x];
+  const outputs o = {.d = d, .w = w, .bias = bias, .plane = plane, .out = out};
+  if (is_square(d, 3))
+    all_square_rows(3, &o, count);
+  else if (is_square(d, 5))
+    all_square_rows(5, &o, count);
+  else
+    any_rows(&o, count);
 }
 
 /* ---- transposed ---- */
+
+static void start(const tercel_conv_axis *x, float bias, float *phases) {
+  const int64_t phase_floats = tercel_conv_phase_floats(x), n = (x->output + x->stride - 1) / x->stride;
+  for (int64_t phase = 0; phase < x->stride; ++phase, phases += phase_floats)
+    for (int64_t i = 0; i < n; i += TERCEL_VEC) vf_store(phases + i, vf_set(bias)); /* into the slack, if need be */
+}
 
 /* dst[i] += src[i] */
 static inline void add_run(float *dst, const float *src, int64_t n) {
@@ -258,4 +365,4 @@ static void join(const tercel_conv_axis *x, const float *phases, float *out) {
 }
 
 const tercel_conv_kernels TERCEL_LEVEL_NAME(tercel_conv_kernels) = {
-    .pack = pack, .depthwise = depthwise, .add_taps = add_taps, .join = join};
+    .pack = pack, .depthwise = depthwise, .start = start, .add_taps = add_taps, .join = join};

@@ -31,7 +31,6 @@ typedef struct tercel_depthwise {
   int64_t rows, pitch;
   int64_t num_taps;
   const int64_t *offsets; /* num_taps */
-  bool flat; /* rows are computed as one run over the pitch into a scratch row, then cut: for narrow maps */
 } tercel_depthwise;
 
 typedef struct tercel_conv_kernels {
@@ -41,12 +40,14 @@ typedef struct tercel_conv_kernels {
   void (*pack)(const tercel_conv_view *view, const float *in, const float *in_end, int64_t k0, int64_t k, int64_t n0,
                int64_t n, float *out);
   /* Output rows y0 .. y0 + count (at most d->band) of one channel: in [y][x] whole, w [num_taps], out at row y0.
-   * plane: tercel_depthwise_floats(d) floats of scratch. */
+   * plane: tercel_depthwise_floats(d) floats of scratch, which the caller clears before the first of several calls with the same d: what lies
+   * in the padding's columns stays 0. */
   void (*depthwise)(const tercel_depthwise *d, const float *in, const float *w, float bias, int64_t y0, int64_t count,
                     float *out, float *plane);
   /* A row of a transposed conv.  phases: x->stride rows of tercel_conv_phase_floats(x) floats, where output ox stands in row ox % stride at
-   * ox / stride.  `add_taps` adds the contributions of one row of the input: taps[kx * tap_step + ix] goes to output
+   * ox / stride.  `start` sets them to the bias.  `add_taps` adds the contributions of one row of the input: taps[kx * tap_step + ix] goes to output
    * ix * stride + kx * dilation - pad.  `join` puts the phases together: out[0 .. x->output). */
+  void (*start)(const tercel_conv_axis *x, float bias, float *phases);
   void (*add_taps)(const tercel_conv_axis *x, const float *taps, int64_t tap_step, float *phases);
   void (*join)(const tercel_conv_axis *x, const float *phases, float *out);
 } tercel_conv_kernels;
@@ -59,11 +60,8 @@ enum { TERCEL_CONV_SLACK = 64 };
 static inline int64_t tercel_conv_phase_floats(const tercel_conv_axis *x) {
   return (x->output + x->stride - 1) / x->stride + TERCEL_CONV_SLACK;
 }
-static inline int64_t tercel_depthwise_plane_floats(const tercel_depthwise *d) {
-  return d->y.stride * d->x.stride * d->rows * d->pitch + TERCEL_CONV_SLACK;
-}
 static inline int64_t tercel_depthwise_floats(const tercel_depthwise *d) {
-  return tercel_depthwise_plane_floats(d) + (d->flat ? d->band * d->pitch + TERCEL_CONV_SLACK : 0);
+  return d->y.stride * d->x.stride * d->rows * d->pitch + TERCEL_CONV_SLACK;
 }
 
 #endif
