@@ -179,24 +179,3 @@ void tercel_onnx_build_window(tercel_onnx_call *c) {
 /* ---- nothing to do ----------------------------------------------------------------------------------------------------- */
 
 void tercel_onnx_build_identity(tercel_onnx_call *c) { tercel_onnx_return(c, 0, tercel_onnx_in(c, 0)); }
-
-/* Inference: what comes in goes out.  Training mode drops at random, which no table of numbers can repeat. */
-void tercel_onnx_build_dropout(tercel_onnx_call *c) {
-  tercel_value *const x = tercel_onnx_in(c, 0);
-  tercel_onnx_ignore_attr(c, "seed");
-  if (c->version < 12) tercel_onnx_ignore_attr(c, "ratio");
-  if (c->version < 7) {
-    tercel_onnx_ignore_attr(c, "consumed_inputs");
-    tercel_onnx_ignore_attr(c, "is_test"); /* files of that time leave it at 0 and mean inference */
-  }
-  double ratio = 0.5, training = 0;
-  if (tercel_onnx_in(c, 1) && !tercel_onnx_known_scalar(tercel_onnx_in(c, 1), &ratio)) ratio = 0.5;
-  if (tercel_onnx_in(c, 2) && !tercel_onnx_known_scalar(tercel_onnx_in(c, 2), &training))
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "training mode that is not known before the run");
-  if (training != 0 && ratio != 0)
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "training mode drops at random, which is not supported");
-  tercel_onnx_return(c, 0, x);
-  if (!tercel_onnx_wants_output(c, 1)) return;
-  const tercel_dtype mask = c->version < 10 ? tercel_onnx_dtype_of(x) : TERCEL_DTYPE_BOOL;
-  tercel_onnx_return(c, 1, tercel_onnx_fill(c, tercel_onnx_scalar(c, mask, 1), tercel_onnx_shape_of(c, x)));
-}
