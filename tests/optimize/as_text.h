@@ -1,6 +1,6 @@
 /* Rules of the optimizer are tested on text: a graph in, a graph out. */
-#ifndef TERCEL_TESTS_OPTIMIZE_H
-#define TERCEL_TESTS_OPTIMIZE_H
+#ifndef TERCEL_TESTS_OPTIMIZE_AS_TEXT_H
+#define TERCEL_TESTS_OPTIMIZE_AS_TEXT_H
 
 #include <string.h>
 
@@ -11,7 +11,8 @@ static inline void test_disable_others(const char *wanted, char *out, size_t siz
   const tercel_pass *pass;
   out[0] = 0;
   for (size_t i = 0; (pass = tercel_pass_at(i)); i++) {
-    if (strstr(wanted, pass->name) || strcmp(pass->name, "dead-code") == 0 || strcmp(pass->name, "shapes") == 0) continue;
+    if (strstr(wanted, pass->name) || strcmp(pass->name, "dead-code") == 0 || strcmp(pass->name, "shapes") == 0)
+      continue;
     strncat(out, pass->name, size - strlen(out) - 1);
     strncat(out, ",", size - strlen(out) - 1);
   }
@@ -28,7 +29,8 @@ static inline char *test_optimize(const char *passes, const char *text, char **d
   test_disable_others(passes, disabled, sizeof disabled);
   assert_ok(tercel_graph_parse(text, strlen(text), tercel_ops(), &graph, &err), &err);
   assert_ok(tercel_infer_graph(graph, &err), &err);
-  assert_ok(tercel_optimize(graph, &(tercel_optimize_options){.disabled = disabled, .verify = true}, &decisions, &err), &err);
+  assert_ok(tercel_optimize(graph, &(tercel_optimize_options){.disabled = disabled, .verify = true}, &decisions, &err),
+            &err);
   assert_ok(tercel_graph_print(graph, &(tercel_text_options){.all_data = true}, &out, &err), &err);
   tercel_decisions_print(&decisions, &log);
   tercel_graph_destroy(graph);
