@@ -160,11 +160,12 @@ static const char *obstacle(const maker *m, tercel_fn fn, const tercel_node *nod
   if (!tercel_same_type(result, node->outputs[0])) return "its input is broadcast";
   if (!fits_channels(c, m, result->type.shape.rank)) return "the constant is not one number a channel";
   if (tercel_node_program(m->node, "epilogue")) return "an epilogue stands between them";
-  if (!tercel_dim_is_known(m->channels)) return "the number of channels is not known";
+  const bool is_alpha = m->op == TERCEL_OP_MATMUL && is_scalar(c->constant) && fn != TERCEL_FN_ADD;
+  if (!tercel_dim_is_known(m->channels) && (!is_alpha || bias)) return "the number of channels is not known";
   if (bias && !bias->constant) return "the bias is not constant";
   if (fn == TERCEL_FN_ADD) return NULL;
   if (!are_finite_factors(c->constant, fn == TERCEL_FN_DIV)) return "a factor is not finite";
-  if (!m->weights && !(m->op == TERCEL_OP_MATMUL && is_scalar(c->constant))) return "the weights are not constant";
+  if (!m->weights && !is_alpha) return "the weights are not constant";
   return NULL;
 }
 

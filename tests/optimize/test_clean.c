@@ -215,7 +215,7 @@ static void test_inline(void **state) {
       "  %y: f32[1] = if(%c, %x) captures 1 do {\n"
       "    graph \"then\" (%b: f32[1]) {\n"
       "      %k: f32[1] = constant data(5)\n"
-      "      return %k\n"
+      "      return %k as \"a\"\n"
       "    }\n"
       "    graph \"else\" (%b: f32[1]) {\n"
       "      return %b\n"
