@@ -12,7 +12,10 @@ static tercel_status replace(tercel_pass_context *context, const char *name, ter
   TERCEL_TRY(tercel_node_set_program(made, "program", &o->program, err));
   TERCEL_TRY(tercel_infer_node(made, err));
   if (joined) TERCEL_TRY(tercel_node_add_sources(made, joined, err));
-  return tercel_rewrite_node(context, name, node, made->outputs[0], err);
+  TERCEL_TRY(tercel_made(context, name, made, NULL, err));
+  TERCEL_TRY(tercel_rewrite_replace(node->outputs[0], made->outputs[0], err));
+  tercel_graph_remove_node(node);
+  return TERCEL_OK;
 }
 
 /* The producer of input i, when it may join; else NULL, and a refusal where it almost might. */
