@@ -49,6 +49,10 @@ static void test_shapes(void **state) {
       {"0, 3", "0"},
       {"0, 3", "1"},
       {"2, 0, 3", "1"},
+      {"35, 2", "1"},
+      {"35, 3", "1"},
+      {"4, 9, 16", "2"},
+      {"3, 17", "1"},
   };
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -85,6 +89,7 @@ static void test_large(void **state) {
   const check_options o = {.tolerance = {.eps = 16, .scale = 16, .absolute = 1e-5}, .timed = true};
   check(&o, "(%%x: f32[64, 112, 112]) { %%y = reduce(%%x) {kind = \"mean\", axes = [1, 2]} return %%y }");
   check(&o, "(%%x: f32[512, 7, 7]) { %%y = reduce(%%x) {kind = \"mean\", axes = [1, 2]} return %%y }");
+  check(&o, "(%%x: f32[172, 309, 2]) { %%y = reduce(%%x) {kind = \"sum\", axes = [2]} return %%y }");
   check(&o, "(%%x: f32[1000000]) { %%y = reduce(%%x) {kind = \"l2\", axes = [0]} return %%y }");
   check(&o, "(%%x: f32[1000, 256]) { %%y = reduce(%%x) {kind = \"sum\", axes = [0]} return %%y }");
   check(&o, "(%%x: f32[1000, 256]) { %%y = reduce(%%x) {kind = \"max\", axes = [1]} return %%y }");

@@ -169,6 +169,14 @@ static void run_rows(void *arg, int64_t begin, int64_t end, int thread) {
   }
 }
 
+/* Short rows that touch are folded many at once. */
+static void run_short_rows(void *arg, int64_t begin, int64_t end, int thread) {
+  (void)thread;
+  const job *j = arg;
+  const int64_t n = j->binding->n;
+  j->kernels->short_rows[j->fold](j->x + begin * n, end - begin, n, j->y + begin);
+}
+
 static void run_blocks(void *arg, int64_t begin, int64_t end, int thread) {
   (void)thread;
   const job *j = arg;
@@ -219,7 +227,9 @@ static void fold_all(job *j, tercel_pool *pool) {
     tercel_pool_run(pool, b->results * b->blocks, 4, run_blocks, j);
     combine_blocks(j);
   } else if (b->rows) {
-    tercel_pool_run(pool, b->results, GRAIN_ELEMENTS / elements + 1, run_rows, j);
+    const bool touching = b->reduced.count == 0 && b->kept.count <= 1 && b->n > 1 && b->n <= TERCEL_FOLD_SHORT;
+    tercel_pool_run(pool, b->results, GRAIN_ELEMENTS / elements + 1,
+                    touching && j->kernels->short_rows[j->fold] ? run_short_rows : run_rows, j);
   } else {
     const int64_t per_kept = tercel_ceil_div(b->inner, TERCEL_FOLD_COLS);
     tercel_pool_run(pool, b->kept.product * per_kept, GRAIN_ELEMENTS / (elements * TERCEL_FOLD_COLS) + 1, run_cols, j);

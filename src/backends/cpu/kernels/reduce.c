@@ -33,6 +33,50 @@ static float row_fold_prod(const float *x, int64_t n, float shift) {
   return v16_product(row_fold(x, n, v16_set(0), 1.0f, 1.0f, row_same, v16_mul));
 }
 
+/* ---- short rows ---------------------------------------------------------------------------------------------------- */
+
+/* A vector of rows at a time: lane k of each row's tree is a vector. */
+VEC_INLINE void fold_short_rows(const float *x, int64_t rows, int64_t n, float *y, float start, vf (*map)(vf),
+                                vf (*op)(vf, vf)) {
+  for (int64_t r = 0; r < rows; r += TERCEL_VEC) {
+    const int64_t left = tercel_min_i64(rows - r, TERCEL_VEC);
+    const float *first = x + r * n;
+    vf lanes[TERCEL_FOLD_SHORT];
+    for (int64_t k = 0; k < n; k++) {
+      vf v = vf_zero();
+      for (int j = 0; j < TERCEL_VEC; j++) v[j] = first[(j < left ? j : 0) * n + k];
+      lanes[k] = op(vf_set(start), map(v));
+    }
+    for (int64_t half = TERCEL_FOLD_SHORT / 2; half > 0; half /= 2)
+      for (int64_t l = 0; l < half && l + half < n; l++) lanes[l] = op(lanes[l], lanes[l + half]);
+    vf_store_n(y + r, lanes[0], left);
+  }
+}
+
+VEC_INLINE vf map_same(vf x) { return x; }
+VEC_INLINE vf map_square(vf x) { return x * x; }
+VEC_INLINE vf op_add(vf a, vf b) { return a + b; }
+VEC_INLINE vf op_mul(vf a, vf b) { return a * b; }
+
+static void short_sum(const float *x, int64_t rows, int64_t n, float *y) {
+  fold_short_rows(x, rows, n, y, 0.0f, map_same, op_add);
+}
+static void short_sum_abs(const float *x, int64_t rows, int64_t n, float *y) {
+  fold_short_rows(x, rows, n, y, 0.0f, vf_abs, op_add);
+}
+static void short_sum_square(const float *x, int64_t rows, int64_t n, float *y) {
+  fold_short_rows(x, rows, n, y, 0.0f, map_square, op_add);
+}
+static void short_max(const float *x, int64_t rows, int64_t n, float *y) {
+  fold_short_rows(x, rows, n, y, -INFINITY, map_same, vf_max);
+}
+static void short_min(const float *x, int64_t rows, int64_t n, float *y) {
+  fold_short_rows(x, rows, n, y, INFINITY, map_same, vf_min);
+}
+static void short_prod(const float *x, int64_t rows, int64_t n, float *y) {
+  fold_short_rows(x, rows, n, y, 1.0f, map_same, op_mul);
+}
+
 /* ---- columns ------------------------------------------------------------------------------------------------------- */
 
 typedef vf (*col_fold)(vf gathered, vf x, vf shift);
@@ -168,6 +212,12 @@ static void add_rows(const float *x, const float *before, float *y, int64_t cols
 #define COLS_ENTRY(id, f) [TERCEL_FOLD_##id] = cols_##f,
 const tercel_reduce_kernels TERCEL_LEVEL_NAME(tercel_reduce_kernels) = {
     .row = {FOLDS(ROW_ENTRY)},
+    .short_rows = {[TERCEL_FOLD_SUM] = short_sum,
+                   [TERCEL_FOLD_SUM_ABS] = short_sum_abs,
+                   [TERCEL_FOLD_SUM_SQUARE] = short_sum_square,
+                   [TERCEL_FOLD_MAX] = short_max,
+                   [TERCEL_FOLD_MIN] = short_min,
+                   [TERCEL_FOLD_PROD] = short_prod},
     .cols = {FOLDS(COLS_ENTRY)},
     .divide = divide,
     .root = root,

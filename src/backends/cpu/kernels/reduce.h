@@ -19,12 +19,16 @@ typedef enum tercel_fold {
 
 enum {
   TERCEL_FOLD_ROW_BLOCK = 8192, /* elements of a row that are folded together; blocks are then combined in turn */
-  TERCEL_FOLD_COLS = 64         /* columns that one call of `cols` takes at most */
+  TERCEL_FOLD_SHORT = 16,
+  TERCEL_FOLD_COLS = 64 /* columns that one call of `cols` takes at most */
 };
 
 typedef struct tercel_reduce_kernels {
   /* Folds n elements (at most TERCEL_FOLD_ROW_BLOCK).  No elements: the neutral number. */
   float (*row[TERCEL_FOLD_COUNT])(const float *x, int64_t n, float shift);
+  /* Folds each of `rows` short rows that lie one behind the other, of n elements (2 .. TERCEL_FOLD_SHORT), into y: the numbers that `row` gives.
+   * NULL for SUM_EXP. */
+  void (*short_rows[TERCEL_FOLD_COUNT])(const float *x, int64_t rows, int64_t n, float *y);
   /* Folds `rows` rows, `stride` elements apart, of `cols` columns: gathered[c] becomes gathered[c] folded with column c.  shift: per column
    * (SUM_EXP; else NULL). */
   void (*cols[TERCEL_FOLD_COUNT])(const float *x, int64_t rows, int64_t stride, int64_t cols, const float *shift,
