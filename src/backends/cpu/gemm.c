@@ -147,7 +147,10 @@ static void run_rows(const block *t, const b_piece *b, int64_t m, int64_t rows, 
     tile.b_step = last ? b->last_step : b->step;
     tile.c = p->c + m * plan->c_row + n;
     tile.col_bias = p->col_bias == NULL ? NULL : p->col_bias + n;
-    fns[(tile.cols - 1) / kernels->lanes](&tile);
+    if (tile.cols <= TERCEL_GEMM_MAX_COLUMNS && !plan->direct_a)
+      kernels->columns[tile.cols - 1](&tile, (int)rows);
+    else
+      fns[(tile.cols - 1) / kernels->lanes](&tile);
   }
   if (epilogue == NULL) return;
   epilogue->apply(epilogue, run->extras, p->epilogue_outer, p->epilogue_row + m, t->n0, rows, t->n1 - t->n0,

@@ -85,51 +85,67 @@ static int64_t cut_into_rows(const tercel_conv_view *v, int64_t n, int64_t cols,
   return count;
 }
 
-/* A tap on one segment: dst[j] = row[(x + j) * stride + tap], 0 outside the row. */
-static inline void pack_segment(const tercel_conv_axis *x, const segment *s, int64_t tap, const float *row,
-                                const float *end, float *dst) {
-  const int64_t first = s->x * x->stride + tap; /* column of the input; may lie outside */
-  int64_t begin = 0, stop = s->length;
-  if (first < 0) begin = smaller((-first + x->stride - 1) / x->stride, s->length);
-  if (first + (s->length - 1) * x->stride >= x->input)
-    stop = first < x->input ? larger((x->input - 1 - first) / x->stride + 1, begin) : begin;
-  if (begin > 0) zero_run(dst, begin);
-  if (stop > begin) copy_run(dst + begin, row + first + begin * x->stride, x->stride, stop - begin, end);
-  if (stop < s->length) zero_run(dst + stop, s->length - stop);
-}
+/* A tap on one segment: dst[j] = channel[source + j * stride] for begin <= j < stop; 0 elsewhere in the segment. */
+typedef struct tap_run {
+  int64_t source, begin, stop;
+} tap_run;
 
-/* Position of an axis for one output and tap; -1 in the padding. */
+/* Position of an axis for one output and tap; negative in the padding. */
 static inline int64_t position(const tercel_conv_axis *axis, int64_t output, int64_t tap) {
   const int64_t at = output * axis->stride + tap * axis->dilation - axis->pad;
   return at < axis->input ? at : -1;
 }
 
+static inline tap_run find_run(const tercel_conv_view *v, const segment *s, int64_t tap) {
+  const tercel_conv_axis *x = &v->x;
+  const int64_t kx = tap % x->kernel, rest = tap / x->kernel;
+  const int64_t iz = position(&v->z, s->z, rest / v->y.kernel), iy = position(&v->y, s->y, rest % v->y.kernel);
+  if (iz < 0 || iy < 0) return (tap_run){0};
+  const int64_t first = s->x * x->stride + kx * x->dilation - x->pad; /* column of the input; may lie outside */
+  tap_run run = {.source = (iz * v->y.input + iy) * x->input + first, .stop = s->length};
+  if (first < 0) run.begin = smaller((-first + x->stride - 1) / x->stride, s->length);
+  if (first + (s->length - 1) * x->stride >= x->input)
+    run.stop = first < x->input ? larger((x->input - 1 - first) / x->stride + 1, run.begin) : run.begin;
+  return run;
+}
+
+static inline void pack_run(const tap_run *run, int64_t stride, int64_t length, const float *channel, const float *end,
+                            float *dst) {
+  if (run->begin > 0) zero_run(dst, run->begin);
+  if (run->stop > run->begin)
+    copy_run(dst + run->begin, channel + run->source + run->begin * stride, stride, run->stop - run->begin, end);
+  if (run->stop < length) zero_run(dst + run->stop, length - run->stop);
+}
+
+/* Runs found once for all channels, where the taps are so few that they fit. */
+enum { MOST_RUNS = 256 };
+
 static void pack_panel(const tercel_conv_view *v, const float *in, const float *end, int64_t k0, int64_t k, int64_t n0,
                        int64_t cols, float *out) {
   segment segments[GEMM_NR];
+  tap_run runs[MOST_RUNS];
   const int64_t count = cut_into_rows(v, n0, cols, segments);
+  const int64_t taps = v->z.kernel * v->y.kernel * v->x.kernel;
+  const bool found = taps * count <= MOST_RUNS && k > taps;
+  for (int64_t i = 0; found && i < taps * count; ++i) runs[i] = find_run(v, &segments[i % count], i / count);
   const int64_t whole = (cols + TERCEL_VEC - 1) / TERCEL_VEC * TERCEL_VEC; /* the product reads whole vectors */
-  int64_t kx = k0 % v->x.kernel, rest = k0 / v->x.kernel;
-  int64_t ky = rest % v->y.kernel, kz = rest / v->y.kernel % v->z.kernel;
-  const float *channel = in + rest / v->y.kernel / v->z.kernel * v->z.input * v->y.input * v->x.input;
+  const int64_t channel_size = v->z.input * v->y.input * v->x.input, stride = v->x.stride;
+  const float *channel = in + k0 / taps * channel_size;
+  int64_t tap = k0 % taps;
   for (int64_t i = 0; i < k; ++i, out += GEMM_NR) {
-    const int64_t tap = kx * v->x.dilation - v->x.pad;
     float *dst = out;
     for (int64_t s = 0; s < count; dst += segments[s++].length) {
-      const int64_t iz = position(&v->z, segments[s].z, kz), iy = position(&v->y, segments[s].y, ky);
-      if (iz < 0 || iy < 0)
-        zero_run(dst, segments[s].length);
-      else
-        pack_segment(&v->x, &segments[s], tap, channel + (iz * v->y.input + iy) * v->x.input, end, dst);
+      if (found) {
+        pack_run(&runs[tap * count + s], stride, segments[s].length, channel, end, dst);
+      } else {
+        const tap_run run = find_run(v, &segments[s], tap);
+        pack_run(&run, stride, segments[s].length, channel, end, dst);
+      }
     }
     if (whole > cols) zero_run(dst, whole - cols);
-    if (++kx < v->x.kernel) continue;
-    kx = 0;
-    if (++ky < v->y.kernel) continue;
-    ky = 0;
-    if (++kz < v->z.kernel) continue;
-    kz = 0;
-    channel += v->z.input * v->y.input * v->x.input;
+    if (++tap < taps) continue;
+    tap = 0;
+    channel += channel_size;
   }
 }
 

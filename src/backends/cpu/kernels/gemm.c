@@ -77,6 +77,68 @@ static inline __attribute__((always_inline)) void multiply(const tercel_gemm_til
   static void direct_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, true); }
 GEMM_TILES(DEFINE_TILES)
 
+/* ---- few columns ---- */
+
+/* A panel of A's rows as lanes. */
+typedef float vr __attribute__((vector_size(4 * GEMM_MR)));
+
+static inline vr load_rows(const float *p) {
+  vr r;
+  memcpy(&r, p, sizeof r);
+  return r;
+}
+
+static inline vr fma_rows(vr a, float b, vr c) {
+#if defined(__AVX512F__)
+  return (vr)_mm256_fmadd_ps((__m256)a, _mm256_set1_ps(b), (__m256)c);
+#elif defined(__AVX2__)
+  return (vr)_mm_fmadd_ps((__m128)a, _mm_set1_ps(b), (__m128)c);
+#elif defined(__SSE2__)
+  return a * b + c;
+#else
+  for (int i = 0; i < GEMM_MR; ++i) c[i] = __builtin_fmaf(a[i], b, c[i]);
+  return c;
+#endif
+}
+
+/* chains: a power of two up to 4; term k goes to chain k % chains, and those are added up at the end. */
+static inline __attribute__((always_inline)) void multiply_columns(const tercel_gemm_tile *t, int rows, const int cols,
+                                                                   const int chains) {
+  vr acc[TERCEL_GEMM_MAX_COLUMNS][4];
+#pragma GCC unroll 4
+  for (int c = 0; c < cols; ++c) {
+#pragma GCC unroll 4
+    for (int u = 0; u < chains; ++u) acc[c][u] = (vr){0};
+  }
+  const float *a = t->a, *b = t->b;
+  int64_t k = 0;
+  for (; k + chains <= t->k; k += chains) {
+#pragma GCC unroll 4
+    for (int u = 0; u < chains; ++u, a += GEMM_MR, b += t->b_step) {
+      const vr x = load_rows(a);
+#pragma GCC unroll 4
+      for (int c = 0; c < cols; ++c) acc[c][u] = fma_rows(x, b[c], acc[c][u]);
+    }
+  }
+  for (; k < t->k; ++k, a += GEMM_MR, b += t->b_step) {
+#pragma GCC unroll 4
+    for (int c = 0; c < cols; ++c) acc[c][0] = fma_rows(load_rows(a), b[c], acc[c][0]);
+  }
+  float products[GEMM_MR * GEMM_NR];
+#pragma GCC unroll 4
+  for (int c = 0; c < cols; ++c) {
+    vr sum = acc[c][0] + acc[c][1];
+    if (chains == 4) sum += acc[c][2] + acc[c][3];
+    for (int r = 0; r < GEMM_MR; ++r) products[r * GEMM_NR + c] = sum[r];
+  }
+  store_tile(t, rows, products);
+}
+
+static void columns_1(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 1, 4); }
+static void columns_2(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 2, 4); }
+static void columns_3(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 3, 2); }
+static void columns_4(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 4, 2); }
+
 /* ---- packing ---- */
 
 static void pack_a(int64_t m, int64_t k, const float *a, int64_t a_row, int64_t a_col, float *out) {
@@ -191,11 +253,13 @@ static void dots(int64_t n, int64_t k, const float *a, const float *b, int64_t b
 #define PACKED_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = packed_##rows##_##vectors,
 #define DIRECT_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = direct_##rows##_##vectors,
 
-const tercel_gemm_kernels TERCEL_LEVEL_NAME(tercel_gemm_kernels) = {.mr = GEMM_MR,
-                                                                    .nr = GEMM_NR,
-                                                                    .lanes = TERCEL_VEC,
-                                                                    .packed = {GEMM_TILES(PACKED_ENTRY)},
-                                                                    .direct = {GEMM_TILES(DIRECT_ENTRY)},
-                                                                    .pack_a = pack_a,
-                                                                    .pack_b = pack_b,
-                                                                    .dots = dots};
+const tercel_gemm_kernels TERCEL_LEVEL_NAME(tercel_gemm_kernels) = {
+    .mr = GEMM_MR,
+    .nr = GEMM_NR,
+    .lanes = TERCEL_VEC,
+    .packed = {GEMM_TILES(PACKED_ENTRY)},
+    .direct = {GEMM_TILES(DIRECT_ENTRY)},
+    .columns = {columns_1, columns_2, columns_3, columns_4},
+    .pack_a = pack_a,
+    .pack_b = pack_b,
+    .dots = dots};

@@ -14,8 +14,10 @@
  * Packed A: panels of mr rows, [ceil(m / mr)][k][mr].  Packed B: panels of nr columns, [ceil(n / nr)][k][nr].  What lies beyond m or n in
  * the last panel is 0.
  *
- * Numbers: k runs upwards in one chain of fused multiply-adds an element (multiply and add at baseline), so that neither the tile's size
- * nor its place changes a result; cpu/gemm.c cuts k every TERCEL_GEMM_KC. */
+ * The last few columns of a packed A's product (7 x 7 maps have 49) would leave most lanes idle; there the rows of A's panel are the lanes.
+ *
+ * Numbers: k runs upwards in one chain of fused multiply-adds an element (multiply and add at baseline; last few columns: two or four
+ * chains, k modulo that), so that a result does not depend on threads; cpu/gemm.c cuts k every TERCEL_GEMM_KC. */
 #ifndef TERCEL_BACKENDS_CPU_KERNELS_GEMM_H
 #define TERCEL_BACKENDS_CPU_KERNELS_GEMM_H
 
@@ -45,13 +47,15 @@ typedef struct tercel_gemm_tile {
 
 typedef void (*tercel_gemm_tile_fn)(const tercel_gemm_tile *tile);
 
-enum { TERCEL_GEMM_MAX_MR = 8, TERCEL_GEMM_MAX_VECTORS = 3 };
+enum { TERCEL_GEMM_MAX_MR = 8, TERCEL_GEMM_MAX_VECTORS = 3, TERCEL_GEMM_MAX_COLUMNS = 4 };
 
 typedef struct tercel_gemm_kernels {
   int mr, nr, lanes;
   /* [rows - 1][vectors of a row - 1] */
   tercel_gemm_tile_fn packed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A packed */
   tercel_gemm_tile_fn direct[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A as it lies */
+  /* A packed, all rows of a panel, [columns - 1] */
+  void (*columns[TERCEL_GEMM_MAX_COLUMNS])(const tercel_gemm_tile *tile, int rows);
   /* Element (m, k) of A is a[m * a_row + k * a_col]; writes ceil(m / mr) panels of k * mr floats. */
   void (*pack_a)(int64_t m, int64_t k, const float *a, int64_t a_row, int64_t a_col, float *out);
   /* Element (k, n) of B is b[k * b_row + n * b_col]; writes ceil(n / nr) panels of k * nr floats. */
