@@ -30,36 +30,33 @@ static bool read_maker(tercel_node *node, maker *out) {
   const tercel_shape *const result = &node->outputs[0]->type.shape;
   const tercel_value *const w = node->inputs[WEIGHTS];
   if (!tercel_is_f32(node->outputs[0]) || result->rank < 2 || w->type.shape.rank < 2) return false;
+  if (w->constant && tercel_tensor_num_elements(w->constant) == 0) return false;
   *out = (maker){node, op, w->constant, op == TERCEL_OP_MATMUL ? result->rank - 1 : 1, 0};
   out->channels = result->dims[out->channel_dim];
   return true;
 }
 
-/* How channels lie in weights: element i belongs to channel i / group_size * per_group + i / inner % per_group. */
+/* How channels lie in weights, as nested loops: groups x repeats x per_group x inner elements; channel number is g * per_group + c. */
 typedef struct layout {
-  int64_t count, inner, per_group, group_size;
+  int64_t groups, repeats, per_group, inner;
 } layout;
-
-static int64_t channel_at(const layout *l, int64_t i) {
-  return i / l->group_size * l->per_group + i / l->inner % l->per_group;
-}
 
 /* Of the output channels that elements contribute to. */
 static layout output_layout(const maker *m) {
   const int64_t *const dims = m->weights->dims;
-  const int64_t count = tercel_tensor_num_elements(m->weights);
-  if (m->op == TERCEL_OP_CONV) return (layout){count, count / dims[0], dims[0], count};
+  const int64_t count = tercel_tensor_num_elements(m->weights), group = tercel_node_int(m->node, "group");
+  if (m->op == TERCEL_OP_CONV) return (layout){1, 1, dims[0], count / dims[0]};
   if (m->op == TERCEL_OP_CONV_TRANSPOSE) /* C, M / group, kernel... */
-    return (layout){count, count / (dims[0] * dims[1]), dims[1], count / tercel_node_int(m->node, "group")};
-  const int64_t columns = dims[m->weights->rank - 1];
-  return (layout){count, tercel_node_int(m->node, "trans_b") ? columns : 1, m->channels, count};
+    return (layout){group, dims[0] / group, dims[1], count / (dims[0] * dims[1])};
+  const int64_t inner = tercel_node_int(m->node, "trans_b") ? dims[m->weights->rank - 1] : 1;
+  return (layout){1, count / (m->channels * inner), m->channels, inner};
 }
 
 /* Of the input channels that elements of a conv's weights (M, C / group, kernel...) read. */
 static layout input_layout(const maker *m) {
   const int64_t *const dims = m->weights->dims;
-  const int64_t count = tercel_tensor_num_elements(m->weights);
-  return (layout){count, count / (dims[0] * dims[1]), dims[1], count / tercel_node_int(m->node, "group")};
+  const int64_t count = tercel_tensor_num_elements(m->weights), group = tercel_node_int(m->node, "group");
+  return (layout){group, dims[0] / group, dims[1], count / (dims[0] * dims[1])};
 }
 
 /* ---- constants ---- */
@@ -112,10 +109,15 @@ static tercel_status scale_weights(const maker *m, const layout *l, const tercel
                                    tercel_error *err) {
   tercel_value *weights;
   TERCEL_TRY(add_like(m->node->inputs[WEIGHTS], &weights, err));
-  for (int64_t i = 0; i < l->count; i++) {
-    const double w = tercel_tensor_get_f64(m->weights, i), factor = at_channel(c, channel_at(l, i));
-    set(weights, i, divide ? w / factor : w * factor);
-  }
+  const float *from = m->weights->data;
+  float *to = weights->constant->data;
+  for (int64_t g = 0; g < l->groups; g++)
+    for (int64_t r = 0; r < l->repeats; r++)
+      for (int64_t k = 0; k < l->per_group; k++) {
+        const double factor = at_channel(c, g * l->per_group + k);
+        for (int64_t i = 0; i < l->inner; i++, from++, to++)
+          *to = (float)(divide ? (double)*from / factor : (double)*from * factor);
+      }
   return tercel_node_set_input(m->node, WEIGHTS, weights, err);
 }
 
@@ -206,13 +208,15 @@ static tercel_status fold_offset_before(const maker *m, const tercel_tensor *c, 
   tercel_value *bias;
   TERCEL_TRY(new_bias(m, &bias, err));
   const layout l = input_layout(m);
-  const int64_t per_channel = l.count / m->channels;
-  for (int64_t o = 0; o < m->channels; o++) {
-    double sum = tercel_tensor_get_f64(bias->constant, o);
-    for (int64_t i = o * per_channel; i < (o + 1) * per_channel; i++)
-      sum += tercel_tensor_get_f64(m->weights, i) * at_channel(c, channel_at(&l, i));
-    set(bias, o, sum);
-  }
+  const float *w = m->weights->data;
+  for (int64_t g = 0; g < l.groups; g++)
+    for (int64_t r = 0; r < l.repeats; r++) {
+      const int64_t output = g * l.repeats + r;
+      double sum = tercel_tensor_get_f64(bias->constant, output);
+      for (int64_t k = 0; k < l.per_group; k++)
+        for (int64_t i = 0; i < l.inner; i++) sum += (double)*w++ * at_channel(c, g * l.per_group + k);
+      set(bias, output, sum);
+    }
   return tercel_node_set_input(m->node, BIAS, bias, err);
 }
 
