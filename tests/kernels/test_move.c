@@ -27,6 +27,8 @@ static void test_transpose(void **state) {
     }
   }
   check_text("(%x: f32[]) { %y = transpose(%x) return %y }", &exact);
+  check_text("(%x: f32[37, 3]) { %y = transpose(%x) return %y }", &exact);
+  check_text("(%x: f32[2, 3, 41]) { %y = transpose(%x) {perm = [0, 2, 1]} return %y }", &exact);
   check_text("(%x: f32[70, 2100]) { %y = transpose(%x) return %y }", &exact);
   check_text("(%x: f32[300, 500]) { %y = transpose(%x) return %y }", &exact);
 }

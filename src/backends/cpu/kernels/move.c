@@ -132,8 +132,49 @@ static void transpose_1(void *dst, int64_t ds, const void *src, int64_t ss, int6
 static void transpose_2(void *dst, int64_t ds, const void *src, int64_t ss, int64_t rows, int64_t columns) {
   turn(dst, ds, src, ss, rows, columns, 2, 8, tile_2);
 }
+/* Pixels of three words to planes: dst rows 0, 1, 2 of `n` words each. */
+static void split_pixels(char *dst, int64_t dst_stride, const char *src, int64_t n) {
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    w4 a, b, c;
+    memcpy(&a, src + 12 * i, 16);
+    memcpy(&b, src + 12 * i + 16, 16);
+    memcpy(&c, src + 12 * i + 32, 16);
+    const w4 x = __builtin_shufflevector(__builtin_shufflevector(a, b, 0, 3, 6, 0), c, 0, 1, 2, 5);
+    const w4 y = __builtin_shufflevector(__builtin_shufflevector(a, b, 1, 4, 7, 0), c, 0, 1, 2, 6);
+    const w4 z = __builtin_shufflevector(__builtin_shufflevector(a, b, 2, 5, 0, 0), c, 0, 1, 4, 7);
+    memcpy(dst + 4 * i, &x, 16);
+    memcpy(dst + dst_stride + 4 * i, &y, 16);
+    memcpy(dst + 2 * dst_stride + 4 * i, &z, 16);
+  }
+  turn_edge(dst + 4 * i, dst_stride, src + 12 * i, 12, 3, n - i, 4);
+}
+
+/* Planes to pixels of three words. */
+static void join_pixels(char *dst, const char *src, int64_t src_stride, int64_t n) {
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    w4 x, y, z;
+    memcpy(&x, src + 4 * i, 16);
+    memcpy(&y, src + src_stride + 4 * i, 16);
+    memcpy(&z, src + 2 * src_stride + 4 * i, 16);
+    const w4 a = __builtin_shufflevector(__builtin_shufflevector(x, y, 0, 4, 0, 1), z, 0, 1, 4, 3);
+    const w4 b = __builtin_shufflevector(__builtin_shufflevector(x, y, 5, 0, 2, 6), z, 0, 5, 2, 3);
+    const w4 c = __builtin_shufflevector(__builtin_shufflevector(x, y, 0, 3, 7, 0), z, 6, 1, 2, 7);
+    memcpy(dst + 12 * i, &a, 16);
+    memcpy(dst + 12 * i + 16, &b, 16);
+    memcpy(dst + 12 * i + 32, &c, 16);
+  }
+  turn_edge(dst + 12 * i, 12, src + 4 * i, src_stride, n - i, 3, 4);
+}
+
 static void transpose_4(void *dst, int64_t ds, const void *src, int64_t ss, int64_t rows, int64_t columns) {
-  turn(dst, ds, src, ss, rows, columns, 4, 8, tile_4);
+  if (rows == 3 && ss == 3)
+    split_pixels(dst, 4 * ds, src, columns);
+  else if (columns == 3 && ds == 3)
+    join_pixels(dst, src, 4 * ss, rows);
+  else
+    turn(dst, ds, src, ss, rows, columns, 4, 8, tile_4);
 }
 static void transpose_8(void *dst, int64_t ds, const void *src, int64_t ss, int64_t rows, int64_t columns) {
   turn(dst, ds, src, ss, rows, columns, 8, 4, tile_8);
