@@ -1,8 +1,6 @@
-/* pool: largest and average in f32, any number of spatial dims.  A row of the result along the last dim takes two steps: all input rows
- * under the window become one (padded) row, then the window slides along it. */
+/* pool: largest and average in f32, any number of spatial dims; see kernels/window.h. */
 #include "ops/move.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/copy.h"
@@ -16,17 +14,10 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 }
 
 typedef struct bound {
-  bool average, count_pads;
-  int outer;                                 /* spatial dims before the last */
-  tercel_window windows[TERCEL_MAX_SPATIAL]; /* in order; the last is the row's */
-  int64_t out_dims[TERCEL_MAX_SPATIAL];
-  int64_t row;         /* elements of the padded row, rounded up */
-  const float *counts; /* average: elements that each output position of a row has in its window */
+  bool average;
+  tercel_window_plane plane;
+  int64_t rows, scratch; /* output rows of a plane; elements of scratch a thread */
 } bound;
-
-static int64_t padded_length(const tercel_window *w) {
-  return (w->output - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
-}
 
 /* Elements of window number `at` of a dim that lie in the input, or in the input and its pads. */
 static int64_t count_elements(const tercel_window *w, int64_t at, bool with_pads) {
@@ -38,100 +29,102 @@ static int64_t count_elements(const tercel_window *w, int64_t at, bool with_pads
   return count;
 }
 
+/* The input rows of the windows whose number in the outer spatial dims is `at`: how many, and (where wanted) their offsets. */
+static int64_t list_rows(const tercel_window *windows, int outer, const int64_t *at, int64_t *offsets) {
+  int64_t kernel[TERCEL_MAX_SPATIAL], k[TERCEL_MAX_SPATIAL] = {0}, count = 0;
+  for (int d = 0; d < outer; ++d) kernel[d] = windows[d].kernel;
+  do {
+    int64_t offset = 0;
+    bool inside = true;
+    for (int d = 0; d < outer; ++d) {
+      const int64_t p = at[d] * windows[d].stride - windows[d].pad_begin + k[d] * windows[d].dilation;
+      inside = inside && p >= 0 && p < windows[d].input;
+      offset = offset * windows[d].input + p;
+    }
+    if (inside && offsets != NULL) offsets[count] = offset * windows[outer].input;
+    count += inside;
+  } while (tercel_index_next(outer, kernel, k));
+  return count;
+}
+
+/* Tables of which input rows each output row has, and of how many elements the averages are made. */
+static tercel_status make_tables(bound *b, const tercel_window *windows, int outer, bool count_pads,
+                                 tercel_arena *arena, tercel_error *err) {
+  int64_t dims[TERCEL_MAX_SPATIAL], at[TERCEL_MAX_SPATIAL] = {0}, total = 0;
+  const int64_t output = windows[outer].output;
+  for (int d = 0; d < outer; ++d) dims[d] = windows[d].output;
+  int64_t *first = tercel_arena_alloc_array(arena, (size_t)b->rows + 1, sizeof *first);
+  float *row_counts = tercel_arena_alloc_array(arena, (size_t)b->rows, sizeof *row_counts);
+  float *column_counts = tercel_arena_alloc_array(arena, (size_t)output, sizeof *column_counts);
+  if (first == NULL || row_counts == NULL || column_counts == NULL)
+    return tercel_fail_memory(err, (size_t)b->rows * sizeof *first, "pool");
+  for (int64_t r = 0; r < b->rows; ++r) {
+    total += list_rows(windows, outer, at, NULL);
+    first[r + 1] = total;
+    int64_t count = 1;
+    for (int d = 0; d < outer; ++d) count *= count_elements(&windows[d], at[d], count_pads);
+    row_counts[r] = (float)count;
+    tercel_index_next(outer, dims, at);
+  }
+  int64_t *offsets = tercel_arena_alloc_array(arena, (size_t)total, sizeof *offsets);
+  if (offsets == NULL) return tercel_fail_memory(err, (size_t)total * sizeof *offsets, "pool");
+  for (int64_t r = 0; r < b->rows; ++r) { /* the walk ended where it began */
+    list_rows(windows, outer, at, offsets + first[r]);
+    tercel_index_next(outer, dims, at);
+  }
+  for (int64_t c = 0; c < output; ++c) column_counts[c] = (float)count_elements(&windows[outer], c, count_pads);
+  b->plane.first = first;
+  b->plane.offsets = offsets;
+  b->plane.row_counts = row_counts;
+  b->plane.column_counts = column_counts;
+  return TERCEL_OK;
+}
+
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
                           const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
                           tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
-  (void)kernel, (void)state, (void)out;
-  const int spatial = in[0]->rank - 2;
+  (void)kernel, (void)state;
+  const int spatial = in[0]->rank - 2, outer = spatial - 1;
   size_t count = 0;
   bound *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "pool");
+  tercel_window windows[TERCEL_MAX_SPATIAL];
+  TERCEL_TRY(tercel_windows(node, spatial, in[0]->dims + 2, tercel_node_ints(node, "kernel", &count), windows, err));
+  const tercel_window *last = &windows[outer];
   b->average = strcmp(tercel_node_string(node, "kind"), "average") == 0;
-  b->count_pads = tercel_node_int(node, "count_include_pad") != 0;
-  b->outer = spatial - 1;
-  TERCEL_TRY(tercel_windows(node, spatial, in[0]->dims + 2, tercel_node_ints(node, "kernel", &count), b->windows, err));
-  for (int d = 0; d < spatial; ++d) b->out_dims[d] = b->windows[d].output;
-  const tercel_window *w = &b->windows[b->outer];
-  b->row = (padded_length(w) + 15) & ~(int64_t)15;
-  binding->workspace_bytes = (size_t)num_threads * (size_t)b->row * sizeof(float);
+  b->rows = tercel_dims_product(out[0]->dims, 2, out[0]->rank - 1);
+  b->plane =
+      (tercel_window_plane){.pad_begin = last->pad_begin,
+                            .length = (last->output - 1) * last->stride + (last->kernel - 1) * last->dilation + 1,
+                            .output = last->output,
+                            .kernel = last->kernel,
+                            .stride = last->stride,
+                            .dilation = last->dilation};
+  b->plane.width = tercel_min_i64(b->plane.length - last->pad_begin, last->input);
+  if (last->output == 0) b->plane.length = 0;
+  b->scratch = (b->plane.length + 15) & ~(int64_t)15;
+  binding->workspace_bytes = (size_t)num_threads * (size_t)b->scratch * sizeof(float);
   binding->data = b;
-  if (!b->average) return TERCEL_OK;
-  float *counts = tercel_arena_alloc_array(arena, (size_t)w->output, sizeof *counts);
-  if (counts == NULL) return tercel_fail_memory(err, (size_t)w->output * sizeof *counts, "pool");
-  for (int64_t i = 0; i < w->output; ++i) counts[i] = (float)count_elements(w, i, b->count_pads);
-  b->counts = counts;
-  return TERCEL_OK;
+  return make_tables(b, windows, outer, tercel_node_int(node, "count_include_pad") != 0, arena, err);
 }
 
 typedef struct job {
   const bound *bound;
-  const tercel_window_kernels *kernels;
+  tercel_window_fn fn;
   const float *x;
-  float *y, *rows;
-  int64_t channel;     /* elements of one channel of x */
-  int64_t per_channel; /* rows of one channel of y */
+  float *y, *scratch;
+  int64_t plane; /* elements of a plane of x */
 } job;
 
-enum { MAX_ROWS = 16 }; /* joined at once */
-
-/* y = the rows so far and those in rows[], of which there are *count; none are left. */
-static void join_rows(const job *j, float *y, const float **rows, int64_t *count, int64_t n) {
-  (j->bound->average ? j->kernels->sum_rows : j->kernels->max_rows)(y, rows, *count, n);
-  rows[0] = y;
-  *count = 1;
-}
-
-/* Joins the input rows under the window at `at` (of the outer spatial dims) into the middle of `row`; false: there are none. */
-static bool join_window(const job *j, const float *channel, const int64_t *at, float *row) {
-  const bound *b = j->bound;
-  const tercel_window *last = &b->windows[b->outer];
-  const int64_t width = tercel_max_i64(0, tercel_min_i64(b->row - last->pad_begin, last->input));
-  int64_t kernel[TERCEL_MAX_SPATIAL], k[TERCEL_MAX_SPATIAL] = {0}, count = 0;
-  const float *rows[MAX_ROWS];
-  float *y = row + (width > 0 ? last->pad_begin : 0);
-  bool any = false;
-  for (int d = 0; d < b->outer; ++d) kernel[d] = b->windows[d].kernel;
-  do {
-    int64_t offset = 0;
-    bool inside = true;
-    for (int d = 0; d < b->outer; ++d) {
-      const tercel_window *w = &b->windows[d];
-      const int64_t p = at[d] * w->stride - w->pad_begin + k[d] * w->dilation;
-      inside = inside && p >= 0 && p < w->input;
-      offset = offset * w->input + p;
-    }
-    if (!inside) continue;
-    any = true;
-    if (count == MAX_ROWS) join_rows(j, y, rows, &count, width);
-    rows[count++] = channel + offset * last->input;
-  } while (tercel_index_next(b->outer, kernel, k));
-  if (any) join_rows(j, y, rows, &count, width);
-  return any;
-}
-
+/* Rows of all planes, counted through. */
 static void pool_rows(void *arg, int64_t begin, int64_t end, int thread) {
   const job *j = arg;
   const bound *b = j->bound;
-  const tercel_window *last = &b->windows[b->outer];
-  const float neutral = b->average ? 0.0f : -INFINITY;
-  float *row = j->rows + thread * b->row;
-  for (int64_t i = 0; i < b->row; ++i) row[i] = neutral;
-  for (int64_t r = begin; r < end; ++r) {
-    int64_t at[TERCEL_MAX_SPATIAL], rest = r % j->per_channel, count = 1;
-    for (int d = b->outer - 1; d >= 0; --d) {
-      at[d] = rest % b->out_dims[d];
-      rest /= b->out_dims[d];
-    }
-    float *y = j->y + r * last->output;
-    if (!join_window(j, j->x + r / j->per_channel * j->channel, at, row))
-      for (int64_t i = 0; i < b->row; ++i) row[i] = neutral;
-    if (!b->average) {
-      j->kernels->max_window(y, row, last->output, last->kernel, last->stride, last->dilation);
-      continue;
-    }
-    for (int d = 0; d < b->outer; ++d) count *= count_elements(&b->windows[d], at[d], b->count_pads);
-    j->kernels->sum_window(y, row, last->output, last->kernel, last->stride, last->dilation);
-    j->kernels->divide(y, b->counts, (float)count, last->output);
+  float *scratch = j->scratch + thread * b->scratch;
+  while (begin < end) {
+    const int64_t plane = begin / b->rows, row = begin % b->rows, until = tercel_min_i64(b->rows, row + end - begin);
+    j->fn(&b->plane, j->y + begin * b->plane.output, j->x + plane * j->plane, scratch, row, until);
+    begin += until - row;
   }
 }
 
@@ -141,17 +134,15 @@ static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
   const bound *b = run->binding;
   const int64_t elements = tercel_tensor_num_elements(y);
   if (elements == 0) return TERCEL_OK;
+  const tercel_window_kernels *kernels = TERCEL_CPU_PICK(tercel_window_kernels);
   job j = {.bound = b,
-           .kernels = TERCEL_CPU_PICK(tercel_window_kernels),
+           .fn = b->average ? kernels->average : kernels->max,
            .x = x->data,
            .y = y->data,
-           .rows = run->workspace,
-           .channel = tercel_dims_product(x->dims, 2, x->rank),
-           .per_channel = tercel_dims_product(y->dims, 2, y->rank - 1)};
-  const int64_t length = y->dims[y->rank - 1];
-  int64_t work = length;
-  for (int d = 0; d <= b->outer; ++d) work *= b->windows[d].kernel;
-  tercel_pool_run(run->pool, elements / length, tercel_copy_grain(work * (int64_t)sizeof(float)), pool_rows, &j);
+           .scratch = run->workspace,
+           .plane = tercel_dims_product(x->dims, 2, x->rank)};
+  const int64_t rows = elements / b->plane.output, read = tercel_tensor_num_elements(x) / rows + 1;
+  tercel_pool_run(run->pool, rows, tercel_copy_grain((read + b->plane.output) * (int64_t)sizeof(float)), pool_rows, &j);
   return TERCEL_OK;
 }
 

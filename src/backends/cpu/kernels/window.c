@@ -1,5 +1,5 @@
-/* Rows of pooling windows; see window.h.  Sums run over rows and k in order at every level and width, so that all levels agree bit for
- * bit.  Whole vectors go first, what is left of a row last. */
+/* Pooling by rows; see window.h.  Sums run in the same order at every level and width, so that all levels agree bit for bit.  Whole
+ * vectors go first, what is left of a row last. */
 #include "backends/cpu/kernels/window.h"
 
 #include "backends/cpu/kernels/vec.h"
@@ -8,33 +8,28 @@ VEC_INLINE vf combine(vf a, vf b, bool sum) { return sum ? a + b : vf_max(a, b);
 
 /* ---- rows ---- */
 
-VEC_INLINE void join(float *y, const float *const *rows, int64_t num_rows, int64_t n, bool sum) {
+/* y[i] = all of x[offsets[r] + i] combined, for i < n. */
+VEC_INLINE void join(float *y, const float *x, const int64_t *offsets, int64_t num_rows, int64_t n, bool sum) {
   int64_t i = 0;
   for (; i + TERCEL_VEC <= n; i += TERCEL_VEC) {
-    vf acc = vf_load(rows[0] + i);
-    for (int64_t r = 1; r < num_rows; ++r) acc = combine(acc, vf_load(rows[r] + i), sum);
+    vf acc = vf_load(x + offsets[0] + i);
+    for (int64_t r = 1; r < num_rows; ++r) acc = combine(acc, vf_load(x + offsets[r] + i), sum);
     vf_store(y + i, acc);
   }
   if (i >= n) return;
-  vf acc = vf_load_n(rows[0] + i, n - i);
-  for (int64_t r = 1; r < num_rows; ++r) acc = combine(acc, vf_load_n(rows[r] + i, n - i), sum);
+  vf acc = vf_load_n(x + offsets[0] + i, n - i);
+  for (int64_t r = 1; r < num_rows; ++r) acc = combine(acc, vf_load_n(x + offsets[r] + i, n - i), sum);
   vf_store_n(y + i, acc, n - i);
 }
 
-/* The common number of rows gets a loop of its own. */
-VEC_INLINE void join_any(float *y, const float *const *rows, int64_t num_rows, int64_t n, bool sum) {
+/* The common numbers of rows get loops of their own. */
+VEC_INLINE void join_any(float *y, const float *x, const int64_t *offsets, int64_t num_rows, int64_t n, bool sum) {
   if (num_rows == 3)
-    join(y, rows, 3, n, sum);
+    join(y, x, offsets, 3, n, sum);
+  else if (num_rows == 2)
+    join(y, x, offsets, 2, n, sum);
   else
-    join(y, rows, num_rows, n, sum);
-}
-
-static void max_rows(float *y, const float *const *rows, int64_t num_rows, int64_t n) {
-  join_any(y, rows, num_rows, n, false);
-}
-
-static void sum_rows(float *y, const float *const *rows, int64_t num_rows, int64_t n) {
-  join_any(y, rows, num_rows, n, true);
+    join(y, x, offsets, num_rows, n, sum);
 }
 
 /* ---- windows ---- */
@@ -104,25 +99,42 @@ VEC_INLINE void slide_any(float *y, const float *row, int64_t n, int64_t kernel,
     slide(y, row, n, kernel, stride, dilation, sum);
 }
 
-static void max_window(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation) {
-  slide_any(y, row, n, kernel, stride, dilation, false);
+/* ---- planes ---- */
+
+static void fill(float *row, float value, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) row[i] = value;
 }
 
-static void sum_window(float *y, const float *row, int64_t n, int64_t kernel, int64_t stride, int64_t dilation) {
-  slide_any(y, row, n, kernel, stride, dilation, true);
-}
-
-static void divide(float *y, const float *counts, float rows, int64_t n) {
+VEC_INLINE void divide(float *y, const float *counts, float rows, int64_t n) {
   for (int64_t i = 0; i < n; i += TERCEL_VEC) {
     const vf count = vf_load_n_or(counts + i, n - i, vf_set(1)) * vf_set(rows);
     vf_store_n(y + i, vf_load_n(y + i, n - i) / count, n - i);
   }
 }
 
-const tercel_window_kernels TERCEL_LEVEL_NAME(tercel_window_kernels) = {
-    .max_rows = max_rows,
-    .sum_rows = sum_rows,
-    .max_window = max_window,
-    .sum_window = sum_window,
-    .divide = divide,
-};
+VEC_INLINE void pool(const tercel_window_plane *p, float *y, const float *x, float *row, int64_t begin, int64_t end,
+                     bool sum) {
+  const float nothing = sum ? 0.0f : -INFINITY;
+  fill(row, nothing, p->length); /* pads stay so */
+  for (int64_t r = begin; r < end; ++r) {
+    const int64_t first = p->first[r], num_rows = p->first[r + 1] - first;
+    if (num_rows > 0 && p->width > 0)
+      join_any(row + p->pad_begin, x, p->offsets + first, num_rows, p->width, sum);
+    else
+      fill(row, nothing, p->length);
+    float *to = y + (r - begin) * p->output;
+    slide_any(to, row, p->output, p->kernel, p->stride, p->dilation, sum);
+    if (sum) divide(to, p->column_counts, p->row_counts[r], p->output);
+  }
+}
+
+static void max_pool(const tercel_window_plane *p, float *y, const float *x, float *row, int64_t begin, int64_t end) {
+  pool(p, y, x, row, begin, end, false);
+}
+
+static void average_pool(const tercel_window_plane *p, float *y, const float *x, float *row, int64_t begin,
+                         int64_t end) {
+  pool(p, y, x, row, begin, end, true);
+}
+
+const tercel_window_kernels TERCEL_LEVEL_NAME(tercel_window_kernels) = {.max = max_pool, .average = average_pool};
