@@ -50,6 +50,14 @@ static inline bool tercel_index_next(int rank, const int64_t *dims, int64_t *ind
   return false;
 }
 
+/* The index number `at` of the walk. */
+static inline void tercel_index_of(int rank, const int64_t *dims, int64_t at, int64_t *index) {
+  for (int d = rank - 1; d >= 0; --d) {
+    index[d] = at % dims[d];
+    at /= dims[d];
+  }
+}
+
 static inline int64_t tercel_index_dot(int rank, const int64_t *index, const int64_t *strides) {
   int64_t offset = 0;
   for (int d = 0; d < rank; ++d) offset += index[d] * strides[d];

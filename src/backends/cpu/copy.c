@@ -212,11 +212,8 @@ static void run_units(void *arg, int64_t begin, int64_t end, int thread) {
   const job *j = arg;
   const tercel_copy *c = &j->copy;
   const int64_t size = (int64_t)j->bytes, blocks = num_blocks(j);
-  int64_t index[TERCEL_COPY_MAX_RANK] = {0}, block = begin % blocks, rest = begin / blocks;
-  for (int d = c->rank - 1; d >= 0; --d) {
-    index[d] = rest % c->dims[d];
-    rest /= c->dims[d];
-  }
+  int64_t index[TERCEL_COPY_MAX_RANK], block = begin % blocks;
+  tercel_index_of(c->rank, c->dims, begin / blocks, index);
   for (int64_t unit = begin; unit < end; ++unit) {
     run_block(j, j->dst + tercel_index_dot(c->rank, index, c->dst_strides) * size,
               j->src + tercel_index_dot(c->rank, index, c->src_strides) * size, block);

@@ -39,16 +39,18 @@ static void pad_rows(void *arg, int64_t begin, int64_t end, int thread) {
   const job *j = arg;
   const int last = j->rank - 1;
   const int64_t length = j->dims[last], size = j->run * (int64_t)j->bytes;
+  int64_t index[TERCEL_MAX_RANK];
+  tercel_index_of(last, j->dims, begin, index);
   for (int64_t row = begin; row < end; ++row) {
     char *dst = j->y + row * length * size;
-    int64_t from = 0, rest = row;
+    int64_t from = 0;
     bool outside = false;
-    for (int d = last - 1; d >= 0; --d) {
-      const int64_t at = j->source[d][rest % j->dims[d]];
-      rest /= j->dims[d];
+    for (int d = 0; d < last; ++d) {
+      const int64_t at = j->source[d][index[d]];
       outside |= at < 0;
       from += at * j->strides[d];
     }
+    tercel_index_next(last, j->dims, index);
     if (outside) {
       tercel_fill_elements(dst, j->value, length * j->run, j->bytes);
       continue;

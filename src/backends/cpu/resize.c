@@ -41,12 +41,10 @@ typedef struct nearest_job {
   tercel_repeat_fn repeat;
 } nearest_job;
 
-static int64_t source_row(const nearest_job *j, int64_t row) {
+/* Where the row at `index` (of the axes before the last) begins in x, in runs. */
+static int64_t source_row(const nearest_job *j, const int64_t *index) {
   int64_t from = 0;
-  for (int d = j->rank - 2; d >= 0; --d) {
-    from += j->source[d][row % j->dims[d]] * j->strides[d];
-    row /= j->dims[d];
-  }
+  for (int d = 0; d < j->rank - 1; ++d) from += j->source[d][index[d]] * j->strides[d];
   return from;
 }
 
@@ -67,10 +65,12 @@ static void nearest_rows(void *arg, int64_t begin, int64_t end, int thread) {
   (void)thread;
   const nearest_job *j = arg;
   const int64_t row_bytes = j->dims[j->rank - 1] * j->run * (int64_t)j->bytes;
-  int64_t previous = -1;
+  int64_t previous = -1, index[TERCEL_MAX_RANK];
+  tercel_index_of(j->rank - 1, j->dims, begin, index);
   for (int64_t row = begin; row < end; ++row) {
     char *dst = j->y + row * row_bytes;
-    const int64_t from = source_row(j, row);
+    const int64_t from = source_row(j, index);
+    tercel_index_next(j->rank - 1, j->dims, index);
     if (from == previous)
       memcpy(dst, dst - row_bytes, (size_t)row_bytes);
     else
