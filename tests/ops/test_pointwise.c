@@ -1,0 +1,79 @@
+/* pointwise: types, contents that shapes are made of, values and errors. */
+#include "ops/check.h"
+
+static void test_types(void **state) {
+  (void)state;
+  check_type("%a: f32[b, 1, 3], %b: f32[5, 1]", "%y = pointwise(%a, %b) {program = {2: add(%0, %1)}}\nreturn %y",
+             "f32[b, 5, 3]");
+  check_type("%a: f32[n], %b: f32[n]", "%y = pointwise(%a, %b) {program = {2: less:bool(%0, %1)}}\nreturn %y",
+             "bool[n]");
+  check_type("%a: f32[2]", "%y = pointwise(%a) {program = {1: cast:i64<1, 0>(%0)}}\nreturn %y", "i64[2]");
+  check_type("%a: bool[2, 1], %b: f16[3], %c: f16[]",
+             "%y = pointwise(%a, %b, %c) {program = {3: select:f16(%0, %1, %2)}}\nreturn %y", "f16[2, 3]");
+  check_type("%a: f32[*], %b: f32[3]", "%y = pointwise(%a, %b) {program = {2: mul(%0, %1)}}\nreturn %y", "f32[*]");
+}
+
+/* Sizes pass through arithmetic on small integers. */
+static void test_contents(void **state) {
+  (void)state;
+  check_contents("%x: f32[b, 6]",
+                 "%s = shape(%x)\n%k: i64[2] = constant data(2, -1)\n"
+                 "%y = pointwise(%s, %k) {program = {2: mul:i64(%0, %1)}}\nreturn %y",
+                 "[2*b, -6]");
+  check_contents("%x: f32[b, 6]",
+                 "%s = shape(%x)\n%k: i64[] = constant data(4)\n"
+                 "%y = pointwise(%s, %k) {program = {2: add:i64(%0, %1)}}\nreturn %y",
+                 "[b + 4, 10]");
+  check_contents("%x: f32[7, 6]",
+                 "%s = shape(%x)\n%k: i64[] = constant data(2)\n"
+                 "%y = pointwise(%s, %k) {program = {2: div:i64(%0, %1)}}\nreturn %y",
+                 "[3, 3]");
+  /* expand's usual preparation: where(equal(shape, -1), 1, shape) */
+  check_contents("%x: f32[b, 6]",
+                 "%s: i64[2] = constant data(-1, 5)\n%m: i64[] = constant data(-1)\n%o: i64[] = constant data(1)\n"
+                 "%y = pointwise(%s, %m, %o) {program = {3: equal:bool(%0, %1); select:i64(%3, %2, %0)}}\nreturn %y",
+                 "[1, 5]");
+  check_contents(
+      "%x: f32[b, 6]",
+      "%s = shape(%x)\n%y = pointwise(%s) {program = {1: cast:i32<1, 0>(%0); cast:i64<1, 0>(%1)}}\nreturn %y",
+      "[b, 6]");
+  /* what comes out of floats is not followed */
+  check_contents(
+      "%x: f32[b, 6]",
+      "%s = shape(%x)\n%y = pointwise(%s) {program = {1: cast:f32<1, 0>(%0); cast:i64<1, 0>(%1)}}\nreturn %y", "?");
+}
+
+static void test_rejects(void **state) {
+  (void)state;
+  check_rejects("%a: f32[2], %b: f32[3]", "%y = pointwise(%a, %b) {program = {2: add(%0, %1)}}\nreturn %y",
+                TERCEL_INVALID_MODEL, "do not broadcast");
+  check_rejects("%a: f32[2], %b: f16[2]", "%y = pointwise(%a, %b) {program = {2: add(%0, %1)}}\nreturn %y",
+                TERCEL_INVALID_MODEL, "");
+  check_rejects("%a: f32[2], %b: f32[2]", "%y = pointwise(%a, %b) {program = {1: relu(%0)}}\nreturn %y",
+                TERCEL_INVALID_MODEL, "takes 1 inputs, the node has 2");
+}
+
+static void test_values(void **state) {
+  (void)state;
+  check_values("%a: f32[2, 1] = constant data(1, -2)\n%b: f32[3] = constant data(0.5, 1, 4)\n"
+               "%y = pointwise(%a, %b) {program = {2: mul(%0, %1); relu(%2)}}\n"
+               "%w: f32[2, 3] = constant data(0.5, 1, 4, 0, 0, 0)\nreturn %y, %w",
+               0);
+  /* each instruction rounds to its dtype: 2048 + 1 is 2048 in f16 */
+  check_values("%a: f16[1] = constant data(2048)\n%b: f16[1] = constant data(1)\n"
+               "%y = pointwise(%a, %b) {program = {2: add:f16(%0, %1); sub:f16(%2, %0)}}\n"
+               "%w: f16[1] = constant data(0)\nreturn %y, %w",
+               0);
+  check_values("%a: i8[3] = constant data(127, -128, 5)\n%b: i8[3] = constant data(1, -1, 0)\n"
+               "%y = pointwise(%a, %b) {program = {2: add:i8(%0, %1)}}\n"
+               "%w: i8[3] = constant data(-128, 127, 5)\n"
+               "%z = pointwise(%a, %b) {program = {2: div:i8(%0, %1)}}\n"
+               "%v: i8[3] = constant data(127, -128, 0)\nreturn %y, %w, %z, %v",
+               0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_types), cmocka_unit_test(test_contents),
+                                     cmocka_unit_test(test_rejects), cmocka_unit_test(test_values)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
