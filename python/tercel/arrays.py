@@ -99,7 +99,10 @@ def new_array(number, shape):
     """An array that a run can write into, with its tensor; None where the forms differ."""
     if number == _STRING or _BITS[number] < 8 or 0 in shape:
         return None
-    array = np.empty(shape, numpy_dtype(number))
+    try:
+        array = np.empty(shape, numpy_dtype(number))
+    except (MemoryError, ValueError) as error:  # ValueError: more elements than a size can count
+        raise _tercel.OutOfMemory(f"no memory for an output of shape {list(shape)}: {error}") from None
     return array, (number, tuple(shape), _address(array.reshape(-1)) if array.size else 0, array.nbytes)
 
 

@@ -37,8 +37,12 @@ static const struct {
      5, "xz"},
 };
 
+/* The length of a JSON header, then the header: known by its brace, or by filling the file to the byte. */
 static bool is_safetensors(const uint8_t *data, size_t bytes) {
-  return bytes >= 10 && data[8] == '{' && data[6] == 0 && data[7] == 0;
+  uint64_t header;
+  if (bytes < 10) return false;
+  memcpy(&header, data, sizeof header);
+  return header == bytes - 8 || (data[8] == '{' && header >> 48 == 0);
 }
 
 /* TensorFlow's files are protobuf messages too: a GraphDef begins with a node (field 1, bytes), a SavedModel with

@@ -300,13 +300,10 @@ static tercel_status build_by_function(tercel_onnx *o, tercel_onnx_scope *scope,
 
 /* ---- nodes of a graph -------------------------------------------------------------------------------------------- */
 
-/* The file's name of a value goes to the one that this node made; what passes through keeps its own. */
-static tercel_status name_output(tercel_onnx *o, const tercel_onnx_scope *scope, tercel_value *value,
-                                 const tercel_node *last, const char *name, tercel_error *err) {
-  const tercel_node *first = last ? last->next : scope->graph->first;
-  bool made_here = false;
-  for (const tercel_node *n = first; n && !made_here; n = n->next) made_here = value->producer == n;
-  if (!made_here) return TERCEL_OK;
+/* The file's name of a value goes to the one that this node made (ids from first_id on); what passes through keeps its own. */
+static tercel_status name_output(tercel_onnx *o, const tercel_onnx_scope *scope, tercel_value *value, uint32_t first_id,
+                                 const char *name, tercel_error *err) {
+  if (!value->producer || value->id < first_id) return TERCEL_OK;
   const char *const full = full_name(o, scope->frame, name);
   char *const copy = full ? tercel_arena_strdup(scope->graph->arena, full) : NULL;
   if (!copy) return tercel_fail_memory(err, strlen(name), "a name");
@@ -315,14 +312,14 @@ static tercel_status name_output(tercel_onnx *o, const tercel_onnx_scope *scope,
 }
 
 static tercel_status take_outputs(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
-                                  tercel_value *const *outputs, const tercel_node *last, const tercel_map *declared,
+                                  tercel_value *const *outputs, uint32_t first_id, const tercel_map *declared,
                                   tercel_error *err) {
   for (size_t i = 0; i < count_named(&node->outputs); i++) {
     const char *const name = node->outputs.items[i];
     if (!name[0]) continue;
     tercel_status status = define(scope, name, outputs[i], err);
     if (status == TERCEL_OK && outputs[i] != TERCEL_ONNX_POISON) {
-      status = name_output(o, scope, outputs[i], last, name, err);
+      status = name_output(o, scope, outputs[i], first_id, name, err);
       const tercel_onnx_value_info *const info = tercel_map_get(declared, name, NULL);
       if (status == TERCEL_OK && info) status = tercel_onnx_declare(outputs[i], info, err);
     }
@@ -351,11 +348,11 @@ static tercel_status build_node(tercel_onnx *o, tercel_onnx_scope *scope, const 
   tercel_value **const inputs = tercel_zalloc_array(node->inputs.count + node->outputs.count + 1, sizeof *inputs);
   if (!inputs) return tercel_fail_memory(err, node->inputs.count * sizeof *inputs, "a node");
   tercel_value **const outputs = inputs + node->inputs.count;
-  const tercel_node *const last = scope->graph->last;
+  const uint32_t first_id = scope->graph->num_values;
   bool poisoned = false;
   tercel_status status = find_inputs(o, scope, node, inputs, &poisoned, err);
   if (status == TERCEL_OK) status = build_node_outputs(o, scope, node, inputs, poisoned, outputs, err);
-  if (status == TERCEL_OK) status = take_outputs(o, scope, node, outputs, last, declared, err);
+  if (status == TERCEL_OK) status = take_outputs(o, scope, node, outputs, first_id, declared, err);
   tercel_free(inputs);
   return status;
 }

@@ -16,7 +16,7 @@
 
 enum {
   TERCEL_ONNX_MAX_OPSET = 28,      /* newest version of ai.onnx that was looked at */
-  TERCEL_ONNX_MAX_NODES = 1 << 18, /* made by inlining functions, so that a small file can't grow without bound */
+  TERCEL_ONNX_MAX_NODES = 1 << 16, /* made by inlining functions, so that a small file can't grow without bound */
   TERCEL_ONNX_MAX_CALL_DEPTH = 64,
 };
 
