@@ -252,12 +252,14 @@ TERCEL_API tercel_status tercel_context_create(tercel_engine *engine, const terc
 TERCEL_API void tercel_context_destroy(tercel_context *context);
 
 /* Gives input number index.  view->data is borrowed until the run ends, and is not written.  Its shape may differ from run to
- * run where the model's dims are free.  INVALID_ARGUMENT names the input, what came and what is wanted. */
+ * run where the model's dims are free; a free dim with a name ("batch") is one number in all inputs of a run.  INVALID_ARGUMENT names the
+ * input, what came and what is wanted. */
 TERCEL_API tercel_status tercel_context_set_input(tercel_context *context, size_t index, const tercel_view *view,
                                                   tercel_error *err);
 
 /* Optional: memory of yours for output number index (NULL: the context's own again).  view->dtype must be the output's; data and
- * bytes say where and how much room; dims are ignored.  A run whose output does not fit fails with INVALID_ARGUMENT. */
+ * bytes say where and how much room; dims are ignored.  A run whose output does not fit fails with INVALID_ARGUMENT.  It must not
+ * overlap inputs or other outputs, and is written while the run lasts, so that after a failed run its contents are undefined. */
 TERCEL_API tercel_status tercel_context_bind_output(tercel_context *context, size_t index, const tercel_view *view,
                                                     tercel_error *err);
 

@@ -251,14 +251,16 @@ static void compare(const tercel_context *context, const tercel_graph *graph, co
   }
 }
 
-static void run_one(uint64_t stream) {
+static void run_one(uint64_t stream, bool optimized) {
   tercel_error err = {0};
   tercel_graph *const graph = make(stream);
   tercel_graph *clone = NULL;
   tercel_model *model = NULL;
   tercel_engine *engine = NULL;
   tercel_context *context = NULL;
-  const tercel_engine_options options = net_options();
+  tercel_engine_options options = net_options();
+  options.no_optimize = !optimized;
+  options.check = 1;
   assert_ok(tercel_graph_clone(graph, NULL, NULL, &clone, &err), &err);
   assert_ok(tercel_model_from_graph(clone, &model, &err), &err);
   assert_ok(tercel_engine_build(model, &options, &engine, &err), &err);
@@ -287,12 +289,17 @@ static void run_one(uint64_t stream) {
   tercel_graph_destroy(graph);
 }
 
-static void test_random_networks(void **state) {
+static void test_as_they_are(void **state) {
   (void)state;
-  for (uint64_t stream = 0; stream < 400; ++stream) run_one(stream);
+  for (uint64_t stream = 0; stream < 400; ++stream) run_one(stream, false);
+}
+
+static void test_optimized(void **state) {
+  (void)state;
+  for (uint64_t stream = 0; stream < 400; ++stream) run_one(stream, true);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_networks)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_they_are), cmocka_unit_test(test_optimized)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
