@@ -1,7 +1,7 @@
 /* tercel for CPython: engines and contexts as objects, over tercel.h alone and Python's limited API (3.9 and later).
  *
- * Private to the package: tensors come and go as (dtype, dims, address, bytes), and whoever calls keeps the memory alive.  What users
- * see (numpy arrays, names, checks) is made in tercel/session.py. */
+ * Private to the package: tensors come as (dtype, dims, address, bytes), and whoever calls keeps the memory alive; they go as
+ * copies.  What users see (numpy arrays, names, checks) is made in tercel/session.py. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -68,18 +68,16 @@ static PyObject *none_or_raise(tercel_status status, const tercel_error *err) {
 
 /* ---- tensors as tuples --------------------------------------------------------------------------------------------------- */
 
-/* (dtype, dims, address, bytes) */
-static PyObject *from_view(const tercel_view *view) {
+static PyObject *from_dims(const tercel_view *view) {
   PyObject *const dims = PyTuple_New(view->rank);
-  if (!dims) return NULL;
-  for (int i = 0; i < view->rank; i++) {
+  for (int i = 0; dims && i < view->rank; i++) {
     PyObject *const dim = PyLong_FromLongLong(view->dims[i]);
     if (!dim || PyTuple_SetItem(dims, i, dim) < 0) {
       Py_DECREF(dims);
       return NULL;
     }
   }
-  return Py_BuildValue("iNNn", (int)view->dtype, dims, PyLong_FromVoidPtr(view->data), (Py_ssize_t)view->bytes);
+  return dims;
 }
 
 static int read_dims(PyObject *dims, tercel_view *out) {
@@ -105,10 +103,16 @@ static int to_view(PyObject *tuple, tercel_view *out) {
   return PyErr_Occurred() || read_dims(dims, out) < 0 ? -1 : 0;
 }
 
+static int64_t count_elements(const tercel_view *view) {
+  int64_t count = 1;
+  for (int i = 0; i < view->rank; i++) count *= view->dims[i];
+  return count;
+}
+
 /* Strings of a tensor as a list of bytes. */
 static PyObject *from_strings(const tercel_view *view) {
   const tercel_string *const strings = view->data;
-  const Py_ssize_t count = (Py_ssize_t)(view->bytes / sizeof *strings);
+  const Py_ssize_t count = (Py_ssize_t)count_elements(view);
   PyObject *const list = PyList_New(count);
   for (Py_ssize_t i = 0; list && i < count; i++) {
     PyObject *const text = PyBytes_FromStringAndSize(strings[i].data, (Py_ssize_t)strings[i].length);
@@ -421,30 +425,30 @@ static PyObject *context_run(PyObject *self, PyObject *unused) {
   return none_or_raise(status, &err);
 }
 
-static PyObject *from_output(const tercel_view *view) {
-  if (view->dtype != TERCEL_DTYPE_STRING) return from_view(view);
-  int64_t count = 1;
-  for (int i = 0; i < view->rank; i++) count *= view->dims[i];
-  tercel_view exact = *view;
-  exact.bytes = (size_t)count * sizeof(tercel_string);
-  PyObject *const tuple = from_view(&exact), *const list = from_strings(&exact);
-  PyObject *const result = tuple && list ? PyTuple_Pack(2, tuple, list) : NULL;
-  Py_XDECREF(tuple);
-  Py_XDECREF(list);
+/* (dtype, dims, a bytearray of its own, or a list of bytes for strings) */
+static PyObject *from_view(const tercel_view *view) {
+  const size_t bits = (size_t)count_elements(view) * (size_t)tercel_dtype_bits(view->dtype);
+  PyObject *const contents = view->dtype == TERCEL_DTYPE_STRING
+                                 ? from_strings(view)
+                                 : PyByteArray_FromStringAndSize(view->data, (Py_ssize_t)((bits + 7) / 8));
+  PyObject *const dims = from_dims(view);
+  PyObject *const result = contents && dims ? Py_BuildValue("iOO", (int)view->dtype, dims, contents) : NULL;
+  Py_XDECREF(contents);
+  Py_XDECREF(dims);
   return result;
 }
 
-/* output(index) -> tensor, valid until the next run; strings: (tensor, list of bytes) */
+/* output(index) -> see from_view */
 static PyObject *context_output(PyObject *self, PyObject *index) {
   tercel_view view;
   tercel_error err = {0};
   const size_t i = PyLong_AsSize_t(index);
   if (PyErr_Occurred()) return NULL;
   if (tercel_context_get_output(((context *)self)->context, i, &view, &err) != TERCEL_OK) return raise(&err);
-  return from_output(&view);
+  return from_view(&view);
 }
 
-/* output_elements(index) -> list of what output gives */
+/* output_elements(index) -> list of those */
 static PyObject *context_output_elements(PyObject *self, PyObject *index) {
   const tercel_context *const c = ((context *)self)->context;
   size_t length = 0;
@@ -456,7 +460,7 @@ static PyObject *context_output_elements(PyObject *self, PyObject *index) {
   for (size_t k = 0; list && k < length; k++) {
     tercel_view view;
     PyObject *const item =
-        tercel_context_get_output_element(c, i, k, &view, &err) == TERCEL_OK ? from_output(&view) : raise(&err);
+        tercel_context_get_output_element(c, i, k, &view, &err) == TERCEL_OK ? from_view(&view) : raise(&err);
     if (!item) {
       Py_DECREF(list);
       return NULL;
@@ -530,19 +534,6 @@ static PyObject *module_machine(PyObject *module, PyObject *unused) {
                        info.num_cpus);
 }
 
-/* copy(to, from, bytes): between addresses, without the lock where it is much. */
-static PyObject *module_copy(PyObject *module, PyObject *args) {
-  (void)module;
-  PyObject *to, *from;
-  Py_ssize_t bytes;
-  if (!PyArg_ParseTuple(args, "OOn", &to, &from, &bytes)) return NULL;
-  void *const target = PyLong_AsVoidPtr(to);
-  const void *const source = PyLong_AsVoidPtr(from);
-  if (PyErr_Occurred()) return NULL;
-  if (bytes > 0) memcpy(target, source, (size_t)bytes);
-  Py_RETURN_NONE;
-}
-
 /* [(number, name, bits), ...] of all element types */
 static PyObject *module_dtypes(PyObject *module, PyObject *unused) {
   (void)module;
@@ -579,10 +570,11 @@ static PyObject *module_passes(PyObject *module, PyObject *unused) {
   return list;
 }
 
-static PyMethodDef module_methods[] = {
-    {"machine", module_machine, METH_NOARGS, NULL}, {"copy", module_copy, METH_VARARGS, NULL},
-    {"strings", module_strings, METH_O, NULL},      {"dtypes", module_dtypes, METH_NOARGS, NULL},
-    {"passes", module_passes, METH_NOARGS, NULL},   {0}};
+static PyMethodDef module_methods[] = {{"machine", module_machine, METH_NOARGS, NULL},
+                                       {"strings", module_strings, METH_O, NULL},
+                                       {"dtypes", module_dtypes, METH_NOARGS, NULL},
+                                       {"passes", module_passes, METH_NOARGS, NULL},
+                                       {0}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_tercel", "The C side of tercel; private.", -1, module_methods, NULL, NULL, NULL, NULL};

@@ -1,8 +1,11 @@
-"""numpy arrays to what the C side takes, (dtype, dims, address, bytes), and back.
+"""numpy arrays to what the C side takes, (dtype, dims, address, bytes), and back from what it gives.
 
 Most element types are numpy's own and go by address.  bfloat16, 8-bit floats and 4- and 2-bit types are those of the package
 ml_dtypes, which keeps a byte for each narrow element where tercel packs them; strings are arrays of objects here.
 """
+import functools
+import math
+
 import numpy as np
 
 from . import _tercel
@@ -29,6 +32,8 @@ NAMES = {number: name for number, name, _ in _tercel.dtypes()}
 _NUMBERS = {name: number for number, name in NAMES.items()}
 _BITS = {number: bits for number, _, bits in _tercel.dtypes()}
 _STRING = _NUMBERS["string"]
+_PACKED = {number for number, bits in _BITS.items() if bits < 8}
+_BY_DTYPE = {}
 _BY_NUMPY_NAME = {numpy_name: _NUMBERS[name] for names in (_NUMPY, _ML_DTYPES) for name, numpy_name in names.items()}
 
 
@@ -37,6 +42,7 @@ def onnx_name(number):
     return _ONNX[NAMES[number]]
 
 
+@functools.lru_cache(maxsize=None)
 def numpy_dtype(number):
     """The numpy dtype of an element type; those that numpy lacks need ml_dtypes."""
     name = NAMES[number]
@@ -53,6 +59,8 @@ def numpy_dtype(number):
 
 def as_array(value, number):
     """An array of what the caller gave.  What has no element type of its own, lists and numbers, takes the wanted one."""
+    if isinstance(value, np.ndarray):
+        return value
     if isinstance(value, (list, tuple, int, float, bool, str)):
         return np.asarray(value, dtype=numpy_dtype(number))
     return np.asarray(value)
@@ -76,49 +84,56 @@ def _unpack(packed, count, bits, dtype):
 
 
 def _address(array):
-    return array.__array_interface__["data"][0] if array.dtype.kind in "biufc" else array.view(np.uint8).__array_interface__["data"][0]
+    """Of the first element; arrays of ml_dtypes don't tell it themselves."""
+    return (array if array.dtype.kind in "biufc" else array.view(np.uint8)).__array_interface__["data"][0]
+
+
+def _find_number(dtype):
+    """The element type of a numpy dtype, remembered: looking at its name is slow."""
+    number = _STRING if dtype.kind in "OUS" else _BY_NUMPY_NAME.get(dtype.name) if dtype.isnative else None
+    if number is None:
+        raise _tercel.InvalidArgument(f"arrays of {dtype} have no element type in tercel")
+    _BY_DTYPE[dtype] = number
+    return number
 
 
 def to_tensor(array):
     """(tensor, what must stay alive until the run is over).  Contiguous arrays are not copied."""
-    if array.dtype.kind in "OUS":
+    number = _BY_DTYPE.get(array.dtype) or _find_number(array.dtype)
+    if number == _STRING:
         texts = [t if isinstance(t, bytes) else str(t).encode() for t in array.reshape(-1).tolist()]
         address, size, keeper = _tercel.strings(texts)
         return (_STRING, array.shape, address, size), (texts, keeper)
-    number = _BY_NUMPY_NAME.get(array.dtype.name)
-    if number is None or not array.dtype.isnative:
-        raise _tercel.InvalidArgument(f"arrays of {array.dtype} have no element type in tercel")
     shape = array.shape
-    array = np.ascontiguousarray(array).reshape(-1)
-    if _BITS[number] < 8:
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    if number in _PACKED:
         array = _pack(array, _BITS[number])
-    return (number, shape, _address(array) if array.size else 0, array.nbytes), array
+    elif not shape:
+        array = array.reshape(1)
+    return (number, shape, _address(array), array.nbytes), array
 
 
 def new_array(number, shape):
     """An array that a run can write into, with its tensor; None where the forms differ."""
-    if number == _STRING or _BITS[number] < 8 or 0 in shape:
+    if number == _STRING or number in _PACKED or 0 in shape:
         return None
     try:
         array = np.empty(shape, numpy_dtype(number))
     except (MemoryError, ValueError) as error:  # ValueError: more elements than a size can count
         raise _tercel.OutOfMemory(f"no memory for an output of shape {list(shape)}: {error}") from None
-    return array, (number, tuple(shape), _address(array.reshape(-1)) if array.size else 0, array.nbytes)
+    return array, (number, tuple(shape), _address(array if shape else array.reshape(1)), array.nbytes)
 
 
 def from_tensor(tensor):
-    """A new array with what the C side gave."""
-    if isinstance(tensor[0], tuple):  # strings
-        (_, shape, _, _), texts = tensor
-        array = np.empty(len(texts), object)
-        array[:] = [t.decode("utf-8", "replace") for t in texts]
+    """The array that the C side gave a copy of."""
+    number, shape, contents = tensor
+    if number == _STRING:
+        array = np.empty(len(contents), object)
+        array[:] = [text.decode("utf-8", "replace") for text in contents]
         return array.reshape(shape)
-    number, shape, address, _ = tensor
-    dtype, bits = numpy_dtype(number), _BITS[number]
-    count = int(np.prod(shape, dtype=np.int64))
-    raw = np.empty((count * bits + 7) // 8, np.uint8)
-    if raw.size:
-        _tercel.copy(_address(raw), address, raw.nbytes)
-    if bits < 8:
-        return _unpack(raw, count, bits, dtype).reshape(shape)
-    return raw.view(dtype).reshape(shape)
+    dtype = numpy_dtype(number)
+    if not contents:
+        return np.empty(shape, dtype)
+    raw = np.frombuffer(contents, np.uint8)
+    return (_unpack(raw, math.prod(shape), _BITS[number], dtype) if number in _PACKED else raw.view(dtype)).reshape(shape)

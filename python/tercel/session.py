@@ -1,10 +1,12 @@
 """Sessions, as users of onnxruntime know them."""
+import math
 import os
 
 from . import _tercel, arrays
 
 _TENSOR = "tensor"
 _TYPES = {"tensor": "{}", "sequence": "seq({})", "optional": "optional({})", "optional_sequence": "optional(seq({}))"}
+_IN_PLACE_ELEMENTS = 1 << 14  # below, copying the result costs less than binding memory for it
 _TEXT, _PLAN, _DECISIONS = 0, 3, 4  # tercel_print
 
 
@@ -14,6 +16,8 @@ class Node:
     def __init__(self, name, kind, number, dims):
         self.name, self.kind, self.shape = name, kind, dims
         self._number = number
+        fixed = kind == _TENSOR and dims is not None and all(isinstance(d, int) for d in dims)
+        self._in_place = fixed and math.prod(dims) >= _IN_PLACE_ELEMENTS
         tensor = f"tensor({arrays.onnx_name(number)})" if number else "tensor()"
         self.type = _TYPES[kind].format(tensor)
 
@@ -139,14 +143,19 @@ class Session:
     def _give_inputs(self, context, feeds):
         """What is returned must live until the run is over."""
         kept = []
+        if feeds.keys() != self._input_index.keys():
+            self._fail_names(feeds)
+        for i, node in enumerate(self.inputs):
+            kept.append(self._give_input(context, i, node, feeds[node.name]))
+        return kept
+
+    def _fail_names(self, feeds):
         for name in feeds:
             if name not in self._input_index:
                 raise _tercel.InvalidArgument(f"no input '{name}'; there are {', '.join(self._input_index)}")
-        for i, node in enumerate(self.inputs):
-            if node.name not in feeds:
-                raise _tercel.InvalidArgument(f"input '{node.name}' is missing")
-            kept.append(self._give_input(context, i, node, feeds[node.name]))
-        return kept
+        for name in self._input_index:
+            if name not in feeds:
+                raise _tercel.InvalidArgument(f"input '{name}' is missing")
 
     @staticmethod
     def _give_input(context, i, node, value):
@@ -160,13 +169,11 @@ class Session:
         return pairs
 
     def _bind_outputs(self, context, wanted):
-        """Outputs of fixed shape are written straight into arrays of the caller's own."""
+        """Large outputs of fixed shape are written straight into arrays of the caller's own."""
         bound = {}
         for i in wanted:
             node = self.outputs[i]
-            if i in bound or node.kind != _TENSOR or node.shape is None or not all(isinstance(d, int) for d in node.shape):
-                continue
-            made = arrays.new_array(node._number, node.shape)
+            made = arrays.new_array(node._number, node.shape) if node._in_place and i not in bound else None
             if made:
                 bound[i], tensor = made
                 context.bind_output(i, tensor)

@@ -57,13 +57,13 @@ def test_strided_and_foreign_arrays_are_copied_right():
 
 
 def test_results_outlive_session_and_later_runs():
-    for shape in (("n", 3), (2, 3)):  # copied, and written in place
-        session = tercel.Session(unary("Abs", shape=shape))
-        first = session.run(None, {"x": np.full((2, 3), -1, np.float32)})[0]
-        session.run(None, {"x": np.full((2, 3), -2, np.float32)})
+    for shape, dims in (((2, 3), ("n", 3)), ((2, 3), (2, 3)), ((40, 1000), (40, 1000))):  # the last one written in place
+        session = tercel.Session(unary("Abs", shape=dims))
+        first = session.run(None, {"x": np.full(shape, -1, np.float32)})[0]
+        session.run(None, {"x": np.full(shape, -2, np.float32)})
         del session
         gc.collect()
-        np.testing.assert_array_equal(first, np.ones((2, 3)))
+        np.testing.assert_array_equal(first, np.ones(shape))
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
