@@ -166,4 +166,7 @@ tercel_value *tercel_onnx_dim_value(tercel_onnx_call *c, tercel_value *a, int64_
 /* A tensor of `shape` (i64 list) filled with the scalar. */
 tercel_value *tercel_onnx_fill(tercel_onnx_call *c, tercel_value *scalar, tercel_value *shape);
 
+/* A convolution with the node's own strides, dilations, pads and group (build_nn.c). */
+tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias);
+
 #endif

@@ -48,7 +48,7 @@ static void check_kernel_shape(tercel_onnx_call *c, tercel_value *weights) {
 
 /* ---- convolution ----------------------------------------------------------------------------------------------------- */
 
-static tercel_value *conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias) {
+tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias) {
   check_kernel_shape(c, w);
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_conv, 1, x, w, bias);
   copy_window(c, n);
@@ -57,7 +57,7 @@ static tercel_value *conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w,
 }
 
 void tercel_onnx_build_conv(tercel_onnx_call *c) {
-  tercel_onnx_return(c, 0, conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2)));
+  tercel_onnx_return(c, 0, tercel_onnx_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2)));
 }
 
 void tercel_onnx_build_conv_transpose(tercel_onnx_call *c) {
@@ -170,39 +170,4 @@ void tercel_onnx_build_gemm(tercel_onnx_call *c) {
   tercel_onnx_set_int(c, n, "trans_b", trans_b);
   tercel_value *const product = tercel_onnx_end(c, n);
   tercel_onnx_return(c, 0, addend && !is_row ? tercel_onnx_fn2(c, TERCEL_FN_ADD, product, addend) : product);
-}
-
-/* ---- integer products -------------------------------------------------------------------------------------------------------- */
-
-/* x - zero point, as i32: exact. */
-static tercel_value *centered(tercel_onnx_call *c, tercel_value *x, tercel_value *zero_point) {
-  tercel_value *const wide = tercel_onnx_cast(c, x, TERCEL_DTYPE_I32);
-  return zero_point ? tercel_onnx_fn2(c, TERCEL_FN_SUB, wide, tercel_onnx_cast(c, zero_point, TERCEL_DTYPE_I32)) : wide;
-}
-
-/* A list of one zero point a row of the left operand belongs to its last dim but one. */
-static tercel_value *per_row(tercel_onnx_call *c, tercel_value *zero_point) {
-  const bool list = zero_point && tercel_onnx_rank(c, zero_point) == 1 && tercel_onnx_dim_of(c, zero_point, 0) != 1;
-  return list ? tercel_onnx_unsqueeze(c, zero_point, &(int64_t){1}, 1) : zero_point;
-}
-
-void tercel_onnx_build_matmul_integer(tercel_onnx_call *c) {
-  tercel_value *const a = centered(c, tercel_onnx_in(c, 0), per_row(c, tercel_onnx_in(c, 2)));
-  tercel_value *const b = centered(c, tercel_onnx_in(c, 1), tercel_onnx_in(c, 3));
-  tercel_onnx_return(c, 0, tercel_onnx_op(c, &tercel_op_matmul, a, b));
-}
-
-/* One zero point an output channel stands in the weights' first dim. */
-static tercel_value *per_channel(tercel_onnx_call *c, tercel_value *v, tercel_value *weights) {
-  if (!v || tercel_onnx_rank(c, v) == 0) return v;
-  int64_t axes[TERCEL_MAX_RANK];
-  size_t count = 0;
-  for (int i = 1; i < tercel_onnx_rank(c, weights); i++) axes[count++] = i;
-  return tercel_onnx_unsqueeze(c, v, axes, count);
-}
-
-void tercel_onnx_build_conv_integer(tercel_onnx_call *c) {
-  tercel_value *const w = tercel_onnx_in(c, 1);
-  tercel_value *const x = centered(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2));
-  tercel_onnx_return(c, 0, conv(c, x, centered(c, w, per_channel(c, tercel_onnx_in(c, 3), w)), NULL));
 }

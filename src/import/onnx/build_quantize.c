@@ -135,3 +135,89 @@ void tercel_onnx_build_dynamic_quantize_linear(tercel_onnx_call *c) {
   tercel_onnx_return(c, 1, scale);
   tercel_onnx_return(c, 2, zero);
 }
+
+/* ---- products of integers ---------------------------------------------------------------------------------------- */
+
+/* x - zero point in a type that holds it exactly. */
+static tercel_value *centered(tercel_onnx_call *c, tercel_value *x, tercel_value *zero, tercel_dtype work) {
+  tercel_value *const wide = tercel_onnx_cast(c, x, work);
+  return zero ? tercel_onnx_fn2(c, TERCEL_FN_SUB, wide, tercel_onnx_cast(c, zero, work)) : wide;
+}
+
+/* One value for each row of the left operand belongs to its last dim but one. */
+static tercel_value *per_row(tercel_onnx_call *c, tercel_value *v) {
+  const bool list = v && tercel_onnx_rank(c, v) == 1 && tercel_onnx_dim_of(c, v, 0) != 1;
+  return list ? tercel_onnx_unsqueeze(c, v, &(int64_t){1}, 1) : v;
+}
+
+/* One value for each output channel stands in the weights' first dim. */
+static tercel_value *per_filter(tercel_onnx_call *c, tercel_value *v, tercel_value *weights) {
+  if (!v || tercel_onnx_rank(c, v) == 0) return v;
+  int64_t axes[TERCEL_MAX_RANK];
+  size_t count = 0;
+  for (int i = 1; i < tercel_onnx_rank(c, weights); i++) axes[count++] = i;
+  return tercel_onnx_unsqueeze(c, v, axes, count);
+}
+
+/* [m] -> [m, 1, ...], against results [n, m, spatial...] */
+static tercel_value *per_channel(tercel_onnx_call *c, tercel_value *v, int spatial) {
+  if (!v || tercel_onnx_rank(c, v) == 0 || spatial < 1) return v;
+  int64_t axes[TERCEL_MAX_RANK];
+  for (int i = 0; i < spatial; i++) axes[i] = i + 1;
+  return tercel_onnx_unsqueeze(c, v, axes, (size_t)spatial);
+}
+
+/* Integer operands are multiplied as i32, 8-bit floats as f32. */
+static tercel_value *product(tercel_onnx_call *c, tercel_value *a, tercel_value *a_zero, tercel_value *b,
+                             tercel_value *b_zero) {
+  const tercel_dtype work = tercel_dtype_is_float(tercel_onnx_dtype_of(a)) ? TERCEL_DTYPE_F32 : TERCEL_DTYPE_I32;
+  return tercel_onnx_op(c, &tercel_op_matmul, centered(c, a, per_row(c, a_zero), work), centered(c, b, b_zero, work));
+}
+
+/* Sums of a convolution of 8-bit integers, exact in f64 (below 2^53), where convolution has no integer form. */
+static tercel_value *integer_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *x_zero, tercel_value *w,
+                                  tercel_value *w_zero) {
+  return tercel_onnx_conv(c, centered(c, x, x_zero, TERCEL_DTYPE_F64),
+                          centered(c, w, per_filter(c, w_zero, w), TERCEL_DTYPE_F64), NULL);
+}
+
+void tercel_onnx_build_matmul_integer(tercel_onnx_call *c) {
+  tercel_onnx_return(
+      c, 0, product(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), tercel_onnx_in(c, 1), tercel_onnx_in(c, 3)));
+}
+
+void tercel_onnx_build_conv_integer(tercel_onnx_call *c) {
+  tercel_value *const sums =
+      integer_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), tercel_onnx_in(c, 1), tercel_onnx_in(c, 3));
+  tercel_onnx_return(c, 0, tercel_onnx_cast(c, sums, TERCEL_DTYPE_I32));
+}
+
+/* sums * (a_scale * b_scale / y_scale), rounded, + y_zero, saturated */
+static tercel_value *requantize(tercel_onnx_call *c, tercel_value *sums, tercel_value *a_scale, tercel_value *b_scale,
+                                tercel_value *y_scale, tercel_value *y_zero) {
+  const tercel_dtype work = TERCEL_DTYPE_F32;
+  tercel_value *const scales =
+      tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_cast(c, a_scale, work), tercel_onnx_cast(c, b_scale, work));
+  tercel_value *const real = tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_cast(c, sums, work), scales);
+  return quantize(c, real, tercel_onnx_cast(c, y_scale, work), y_zero, tercel_onnx_dtype_of(y_zero), true);
+}
+
+void tercel_onnx_build_qlinear_matmul(tercel_onnx_call *c) {
+  tercel_value *const sums =
+      product(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), tercel_onnx_in(c, 3), tercel_onnx_in(c, 5));
+  tercel_onnx_return(c, 0,
+                     requantize(c, sums, per_row(c, tercel_onnx_in(c, 1)), tercel_onnx_in(c, 4),
+                                per_row(c, tercel_onnx_in(c, 6)), per_row(c, tercel_onnx_in(c, 7))));
+}
+
+/* The bias is in units of x_scale * w_scale. */
+void tercel_onnx_build_qlinear_conv(tercel_onnx_call *c) {
+  tercel_value *const w = tercel_onnx_in(c, 3);
+  tercel_value *sums = integer_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), w, tercel_onnx_in(c, 5));
+  const int spatial = tercel_onnx_rank(c, w) - 2;
+  tercel_value *const w_scale = per_channel(c, tercel_onnx_in(c, 4), spatial);
+  tercel_value *const bias = per_channel(c, tercel_onnx_in(c, 8), spatial);
+  if (bias) sums = tercel_onnx_fn2(c, TERCEL_FN_ADD, sums, tercel_onnx_cast(c, bias, TERCEL_DTYPE_F64));
+  tercel_onnx_return(c, 0,
+                     requantize(c, sums, tercel_onnx_in(c, 1), w_scale, tercel_onnx_in(c, 6), tercel_onnx_in(c, 7)));
+}
