@@ -69,6 +69,18 @@ static void print_dims(generator *g, int rank, const int64_t *dims) {
   tercel_text_add(&g->text, "]");
 }
 
+/* An input, in half of the graphs with a symbol for its first dim. */
+static void print_input(generator *g, int id, const char *symbol) {
+  tercel_text_add(&g->text, "%%v%d: ", id);
+  if (pick(g, 0, 1)) {
+    print_dims(g, g->rank[id], g->dims[id]);
+    return;
+  }
+  tercel_text_add(&g->text, "f32[%s", symbol);
+  for (int i = 1; i < g->rank[id]; i++) tercel_text_add(&g->text, ", %lld", (long long)g->dims[id][i]);
+  tercel_text_add(&g->text, "]");
+}
+
 static int add_value(generator *g, int rank, const int64_t *dims) {
   const int id = g->count++;
   g->rank[id] = rank;
@@ -153,7 +165,7 @@ static void add_conv(generator *g, int x) {
   const int64_t *const in = g->dims[x];
   const bool depthwise = pick(g, 0, 3) == 0, transposed = !depthwise && pick(g, 0, 4) == 0;
   const int64_t kernel = pick(g, 0, 1) ? 1 : 3, pad = kernel / 2, m = depthwise ? in[1] : pick(g, 1, 4);
-  if (in[2] < 1 || in[3] < 1) return;
+  if (in[1] < 1 || in[2] < 1 || in[3] < 1) return;
   const int64_t w_dims[4] = {transposed ? in[1] : m, depthwise ? 1 : transposed ? m : in[1], kernel, kernel};
   const int w = add_constant(g, 4, w_dims, false);
   const int bias = pick(g, 0, 1) ? add_constant(g, 1, &m, false) : -1;
@@ -317,14 +329,14 @@ static void add_outputs(generator *g) {
 
 static void generate(generator *g, uint64_t number) {
   *g = (generator){.random = tercel_test_random_start(number)};
-  const int64_t image[4] = {pick(g, 1, 2), pick(g, 1, 4), pick(g, 1, 4), pick(g, 1, 4)};
-  const int64_t matrix[2] = {pick(g, 1, 4), pick(g, 1, 4)};
+  const int64_t image[4] = {pick(g, 0, 3) ? pick(g, 1, 2) : 0, pick(g, 1, 4), pick(g, 1, 4), pick(g, 1, 4)};
+  const int64_t matrix[2] = {pick(g, 0, 9) ? pick(g, 1, 4) : 0, pick(g, 1, 4)};
   add_value(g, 4, image);
   add_value(g, 2, matrix);
-  tercel_text_add(&g->text, "graph \"random\" (%%v0: ");
-  print_dims(g, 4, image);
-  tercel_text_add(&g->text, ", %%v1: ");
-  print_dims(g, 2, matrix);
+  tercel_text_add(&g->text, "graph \"random\" (");
+  print_input(g, 0, "n");
+  tercel_text_add(&g->text, ", ");
+  print_input(g, 1, "m");
   tercel_text_add(&g->text, ") {\n");
   const int64_t steps = pick(g, 1, 14);
   for (int64_t i = 0; i < steps && g->count < MAX_VALUES - 16; i++) add_step(g);
