@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ops/move.h"
+#include "ops/narrow.h"
 
 static tercel_status infer(tercel_infer *infer, tercel_error *err) {
   const tercel_type *x = &infer->in[0]->type;
@@ -15,18 +16,24 @@ static tercel_status infer(tercel_infer *infer, tercel_error *err) {
                            : tercel_axis(infer->node, tercel_node_int(infer->node, "axis"), x->shape.rank, &axis, err);
 }
 
-/* One row of n elements, `stride` apart: with m its largest, e^(x - m) / sum e^(x - m), or x - m - log sum. */
-static void eval_row(const tercel_tensor *x, tercel_tensor *y, int64_t base, int64_t n, int64_t stride, bool is_log) {
+void tercel_softmax_in(tercel_dtype dtype, double *x, int64_t n, bool zero_hidden) {
+  double largest = -INFINITY;
+  for (int64_t i = 0; i < n; ++i)
+    if (x[i] > largest || isnan(x[i])) largest = x[i];
+  const bool hidden = zero_hidden && largest == -INFINITY;
+  for (int64_t i = 0; i < n; ++i)
+    x[i] = hidden ? 0 : tercel_round_to(dtype, exp(tercel_round_to(dtype, x[i] - largest)));
+  const double sum = hidden ? 1 : tercel_sum_in(dtype, x, n);
+  for (int64_t i = 0; i < n; ++i) x[i] /= sum;
+}
+
+/* x[i] - m - log sum e^(x[i] - m), with m the largest. */
+static void log_softmax(double *x, int64_t n) {
   double largest = -INFINITY, sum = 0;
-  for (int64_t k = 0; k < n; ++k) {
-    const double v = tercel_tensor_get_f64(x, base + k * stride);
-    if (v > largest || isnan(v)) largest = v;
-  }
-  for (int64_t k = 0; k < n; ++k) sum += exp(tercel_tensor_get_f64(x, base + k * stride) - largest);
-  for (int64_t k = 0; k < n; ++k) {
-    const double d = tercel_tensor_get_f64(x, base + k * stride) - largest;
-    tercel_tensor_set_f64(y, base + k * stride, is_log ? d - log(sum) : exp(d) / sum);
-  }
+  for (int64_t i = 0; i < n; ++i)
+    if (x[i] > largest || isnan(x[i])) largest = x[i];
+  for (int64_t i = 0; i < n; ++i) sum += exp(x[i] - largest);
+  for (int64_t i = 0; i < n; ++i) x[i] = x[i] - largest - log(sum);
 }
 
 static tercel_status eval(tercel_eval *eval, tercel_error *err) {
@@ -36,8 +43,18 @@ static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   const int64_t outer = tercel_dims_product(x->dims, 0, axis), n = x->dims[axis];
   const int64_t inner = tercel_dims_product(x->dims, axis + 1, x->rank);
   const bool is_log = tercel_node_int(eval->node, "log") != 0;
+  double *row = tercel_arena_alloc_array(eval->scratch, (size_t)n + 1, sizeof *row);
+  if (row == NULL) return tercel_fail_memory(err, (size_t)n * sizeof *row, "softmax");
   for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < inner; ++i) eval_row(x, eval->out[0], o * n * inner + i, n, inner, is_log);
+    for (int64_t i = 0; i < inner; ++i) {
+      const int64_t base = o * n * inner + i;
+      for (int64_t k = 0; k < n; ++k) row[k] = tercel_tensor_get_f64(x, base + k * inner);
+      if (is_log)
+        log_softmax(row, n);
+      else
+        tercel_softmax_in(x->dtype, row, n, false);
+      for (int64_t k = 0; k < n; ++k) tercel_tensor_set_f64(eval->out[0], base + k * inner, row[k]);
+    }
   return TERCEL_OK;
 }
 

@@ -499,3 +499,44 @@ tercel_status tercel_onnx_build_subgraph(tercel_onnx *o, const tercel_onnx_scope
   tercel_map_deinit(&scope.values);
   return status;
 }
+
+/* ---- graphs inlined -------------------------------------------------------------------------------------------------- */
+
+/* What the subgraph takes from outside keeps its name inside. */
+static tercel_status define_free_names(tercel_onnx *o, const tercel_onnx_scope *outer, tercel_onnx_scope *scope,
+                                       const tercel_onnx_graph *proto, tercel_error *err) {
+  tercel_onnx_free_names names = {.arena = &o->arena};
+  tercel_status status = tercel_onnx_add_free_names(&names, proto, err);
+  for (size_t i = 0; status == TERCEL_OK && i < names.count; i++) {
+    tercel_value *const value = find(outer, names.names[i]);
+    status = value ? define(scope, names.names[i], value, err)
+                   : tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s' uses '%s', which nothing defines", proto->name,
+                                 names.names[i]);
+  }
+  tercel_onnx_free_names_deinit(&names);
+  return status;
+}
+
+tercel_status tercel_onnx_inline_graph(tercel_onnx *o, const tercel_onnx_scope *outer, const tercel_onnx_graph *proto,
+                                       tercel_value *const *inputs, size_t num_inputs, tercel_value **outputs,
+                                       size_t num_outputs, tercel_error *err) {
+  tercel_onnx_scope scope = {.frame = outer->frame, .graph = outer->graph};
+  const tercel_map nothing_declared = {0};
+  tercel_status status = TERCEL_OK;
+  if (proto->inputs.count != num_inputs || proto->outputs.count != num_outputs)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s' has %zu inputs and %zu outputs, want %zu and %zu",
+                       proto->name, proto->inputs.count, proto->outputs.count, num_inputs, num_outputs);
+  TERCEL_CHECK(define_free_names(o, outer, &scope, proto, err));
+  for (size_t i = 0; i < num_inputs; i++) TERCEL_CHECK(define(&scope, proto->inputs.items[i].name, inputs[i], err));
+  TERCEL_CHECK(add_initializers(o, &scope, proto, err));
+  TERCEL_CHECK(build_nodes(o, &scope, &proto->nodes, &nothing_declared, err));
+  for (size_t i = 0; i < num_outputs; i++) {
+    outputs[i] = find(&scope, proto->outputs.items[i].name);
+    if (!outputs[i])
+      TERCEL_CHECK(tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s': nothing defines its output '%s'", proto->name,
+                               proto->outputs.items[i].name));
+  }
+done:
+  tercel_map_deinit(&scope.values);
+  return status;
+}

@@ -130,5 +130,9 @@ typedef struct tercel_onnx_subgraph {
 } tercel_onnx_subgraph;
 tercel_status tercel_onnx_build_subgraph(tercel_onnx *o, const tercel_onnx_scope *outer, tercel_graph *graph,
                                          const tercel_onnx_subgraph *subgraph, bool *poisoned, tercel_error *err);
+/* Builds a subgraph's nodes into the graph of `outer`, its inputs standing for the given values.  An output may be TERCEL_ONNX_POISON. */
+tercel_status tercel_onnx_inline_graph(tercel_onnx *o, const tercel_onnx_scope *outer, const tercel_onnx_graph *proto,
+                                       tercel_value *const *inputs, size_t num_inputs, tercel_value **outputs,
+                                       size_t num_outputs, tercel_error *err);
 
 #endif
