@@ -230,11 +230,15 @@ typedef struct job {
   double *row;                   /* one score a key */
 } job;
 
-/* What is added to the score of key j: the mask's number, or 0 and -infinity for its true and false. */
-static double bias_of(const job *j, int64_t mask_row, int64_t key, int64_t begin, int64_t end) {
-  if (key < begin || key >= end) return -INFINITY;
-  if (j->mask == NULL) return 0;
-  if (j->mask->dtype == TERCEL_DTYPE_BOOL) return tercel_tensor_get_i64(j->mask, mask_row + key) != 0 ? 0 : -INFINITY;
+/* A key that the query doesn't see, whatever its score is. */
+static bool is_unseen(const job *j, int64_t mask_row, int64_t key, int64_t begin, int64_t end) {
+  if (key < begin || key >= end) return true;
+  return j->mask != NULL && j->mask->dtype == TERCEL_DTYPE_BOOL && tercel_tensor_get_i64(j->mask, mask_row + key) == 0;
+}
+
+/* What a mask of numbers adds to the score of a key. */
+static double bias_of(const job *j, int64_t mask_row, int64_t key) {
+  if (j->mask == NULL || j->mask->dtype == TERCEL_DTYPE_BOOL) return 0;
   return tercel_round_to(j->dtype, tercel_tensor_get_f64(j->mask, mask_row + key));
 }
 
@@ -273,8 +277,9 @@ static void weigh_keys(const job *j, int64_t n, int64_t h, int64_t i) {
   for (int64_t key = 0; g->softcap > 0 && key < g->keys; ++key) j->row[key] = cap(j, j->row[key]);
   give_scores(j, SCORES_CAPPED, out_row);
   for (int64_t key = 0; key < g->keys; ++key) {
-    const double bias = bias_of(j, mask_row, key, begin, end);
-    j->row[key] = tercel_round_to(j->dtype, j->row[key] + bias);
+    const bool unseen = is_unseen(j, mask_row, key, begin, end);
+    const double bias = unseen ? -INFINITY : bias_of(j, mask_row, key);
+    j->row[key] = unseen ? -INFINITY : tercel_round_to(j->dtype, j->row[key] + bias);
     hidden = hidden && bias == -INFINITY;
   }
   give_scores(j, SCORES_BIASED, out_row);

@@ -61,4 +61,26 @@ VEC_INLINE float row_sum_squares_from(const float *x, int64_t n, float mean) {
   return v16_sum(row_fold(x, n, v16_set(mean), 0.0f, mean, row_square_from, v16_add));
 }
 
+/* y = e^(x - m); returns the sum, in the order of row_fold.  y may be x. */
+VEC_INLINE float row_exponentials(const float *x, float *y, int64_t n, float m) {
+  const v16 shift = v16_set(m);
+  v16 a[4];
+  for (int g = 0; g < 4; g++) a[g] = v16_set(0);
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64)
+    for (int g = 0; g < 4; g++) {
+      const v16 e = row_exp_from(v16_load(x + i + 16 * g), shift);
+      v16_store(y + i + 16 * g, e);
+      a[g] = v16_add(a[g], e);
+    }
+  for (int g = 0; g < 4; g++) {
+    const int64_t at = i + 16 * g, left = tercel_min_i64(n - at, 16);
+    if (left <= 0) break;
+    const v16 e = row_exp_from(v16_load_n_or(x + at, left, -INFINITY), shift);
+    v16_store_n(y + at, e, left);
+    a[g] = v16_add(a[g], e);
+  }
+  return v16_sum(v16_add(v16_add(a[0], a[1]), v16_add(a[2], a[3])));
+}
+
 #endif

@@ -3,28 +3,6 @@
 
 #include "backends/cpu/kernels/rows.h"
 
-/* y = e^(x - m); returns the sum, in the order of row_fold. */
-static float exponentials(const float *x, float *y, int64_t n, float m) {
-  const v16 shift = v16_set(m);
-  v16 a[4];
-  for (int g = 0; g < 4; g++) a[g] = v16_set(0);
-  int64_t i = 0;
-  for (; i + 64 <= n; i += 64)
-    for (int g = 0; g < 4; g++) {
-      const v16 e = row_exp_from(v16_load(x + i + 16 * g), shift);
-      v16_store(y + i + 16 * g, e);
-      a[g] = v16_add(a[g], e);
-    }
-  for (int g = 0; g < 4; g++) {
-    const int64_t at = i + 16 * g, left = tercel_min_i64(n - at, 16);
-    if (left <= 0) break;
-    const v16 e = row_exp_from(v16_load_n_or(x + at, left, -INFINITY), shift);
-    v16_store_n(y + at, e, left);
-    a[g] = v16_add(a[g], e);
-  }
-  return v16_sum(v16_add(v16_add(a[0], a[1]), v16_add(a[2], a[3])));
-}
-
 static float log_of(float x) { return vf_log(vf_set(x))[0]; }
 
 static void row(const float *x, float *y, int64_t n, bool is_log) {
@@ -37,7 +15,7 @@ static void row(const float *x, float *y, int64_t n, bool is_log) {
     if (i < n) vf_store_n(y + i, (vf_load_n(x + i, n - i) - largest) - log_sum, n - i);
     return;
   }
-  const vf scale = vf_set(1.0f / exponentials(x, y, n, m));
+  const vf scale = vf_set(1.0f / row_exponentials(x, y, n, m));
   int64_t i = 0;
   for (; i + TERCEL_VEC <= n; i += TERCEL_VEC) vf_store(y + i, vf_load(y + i) * scale);
   if (i < n) vf_store_n(y + i, vf_load_n(y + i, n - i) * scale, n - i);

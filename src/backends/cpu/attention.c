@@ -1,0 +1,244 @@
+/* attention, f32: tiles of queries against blocks of keys, the scores of one block at a time (Dao et al.: FlashAttention, 2022).
+ *
+ *     an item: `rows` queries of one batch entry, of all the heads that share a key head
+ *     for each block of keys that any of them sees:
+ *       S = Q K'                     rows x keys
+ *       S = e^(S - largest so far)   row by row, masked; what stands in O is scaled down where a larger score came
+ *       O = O + S V                  rows x value size
+ *     y = O / sums
+ *
+ * Items go to the threads; an item's result depends on nothing but its operands. */
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/gemm.h"
+#include "backends/cpu/kernels/attention.h"
+#include "ops/attention.h"
+
+enum {
+  TILE_ROWS = 64, /* queries of an item */
+  BLOCK_KEYS =
+      128, /* a block of keys and values, the scores and O stay in the second-level cache up to head sizes of 128 */
+  FEW_ROWS = 4, /* up to so many, keys and values are read as they lie: packing would cost as much as the products */
+};
+
+static bool is_f32(const tercel_node *node, size_t i) { return node->inputs[i]->type.dtype == TERCEL_DTYPE_F32; }
+
+static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
+  (void)kernel;
+  const tercel_value *mask = tercel_node_input(node, TERCEL_ATTENTION_MASK);
+  if (tercel_node_output(node, 1) != NULL) return false;
+  if (tercel_node_attr(node, "precision") != NULL && tercel_node_dtype(node, "precision") != TERCEL_DTYPE_F32)
+    return false;
+  for (size_t i = 0; i <= TERCEL_ATTENTION_V; ++i)
+    if (!is_f32(node, i)) return false;
+  return mask == NULL || mask->type.dtype == TERCEL_DTYPE_BOOL || mask->type.dtype == TERCEL_DTYPE_F32;
+}
+
+/* ---- bind ---- */
+
+/* One thread's memory; offsets in floats. */
+typedef struct binding {
+  const tercel_gemm_kernels *gemm;
+  size_t keys_at, values_at, queries_at, scores_at, out_at, largest_at, sums_at, floats;
+} binding;
+
+static size_t reserve(binding *b, size_t floats) {
+  const size_t at = b->floats, line = TERCEL_ALIGNMENT / sizeof(float);
+  b->floats += (floats + line - 1) / line * line;
+  return at;
+}
+
+static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          tercel_arena *arena, tercel_kernel_binding *binding_out, tercel_error *err) {
+  (void)kernel, (void)state, (void)out;
+  tercel_attention_geometry g;
+  TERCEL_TRY(tercel_attention_get_geometry(node, in, node->num_inputs, &g, err));
+  binding *b = tercel_arena_alloc(arena, sizeof *b);
+  if (b == NULL) return tercel_fail_memory(err, sizeof *b, "attention");
+  *b = (binding){.gemm = TERCEL_CPU_PICK(tercel_gemm_kernels)};
+  b->keys_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, g.head_size, BLOCK_KEYS));
+  b->values_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, BLOCK_KEYS, g.value_size));
+  b->queries_at = reserve(b, (size_t)TILE_ROWS * (size_t)g.head_size);
+  b->scores_at = reserve(b, (size_t)TILE_ROWS * BLOCK_KEYS);
+  b->out_at = reserve(b, (size_t)TILE_ROWS * (size_t)g.value_size);
+  b->largest_at = reserve(b, TILE_ROWS);
+  b->sums_at = reserve(b, TILE_ROWS);
+  binding_out->data = b;
+  binding_out->workspace_bytes = b->floats * sizeof(float) * (size_t)num_threads;
+  return TERCEL_OK;
+}
+
+/* ---- run ---- */
+
+typedef struct job {
+  const tercel_attention_kernels *kernels;
+  const binding *binding;
+  tercel_attention_geometry g;
+  int64_t rows, tiles; /* queries that share a key head: group * queries; items of them */
+  const float *q, *k, *v;
+  const tercel_tensor *mask;
+  float *y, *workspace;
+} job;
+
+/* One item at work. */
+typedef struct item {
+  const job *job;
+  int64_t batch, key_head, first, count;    /* queries first .. first + count of the job's rows */
+  int64_t begin[TILE_ROWS], end[TILE_ROWS]; /* the keys that each sees */
+  float *keys, *values, *queries, *scores, *out, *largest, *sums;
+} item;
+
+static int64_t head_of(const item *t, int64_t r) {
+  return t->key_head * t->job->g.group + (t->first + r) / t->job->g.queries;
+}
+static int64_t query_of(const item *t, int64_t r) { return (t->first + r) % t->job->g.queries; }
+static int64_t place_of(const item *t, const tercel_attention_strides *s, int64_t r) {
+  return t->batch * s->batch + head_of(t, r) * s->head + query_of(t, r) * s->row;
+}
+
+static item begin_item(const job *j, int64_t index, int thread) {
+  const tercel_attention_geometry *g = &j->g;
+  const binding *b = j->binding;
+  float *space = j->workspace + (size_t)thread * b->floats;
+  const int64_t key_heads = g->heads / g->group, first = index % j->tiles * TILE_ROWS;
+  item t = {.job = j,
+            .batch = index / j->tiles / key_heads,
+            .key_head = index / j->tiles % key_heads,
+            .first = first,
+            .count = tercel_min_i64(j->rows - first, TILE_ROWS),
+            .keys = space + b->keys_at,
+            .values = space + b->values_at,
+            .queries = space + b->queries_at,
+            .scores = space + b->scores_at,
+            .out = space + b->out_at,
+            .largest = space + b->largest_at,
+            .sums = space + b->sums_at};
+  for (int64_t r = 0; r < t.count; ++r) {
+    tercel_attention_range(g, t.batch, query_of(&t, r), &t.begin[r], &t.end[r]);
+    j->kernels->scale(j->q + place_of(&t, &g->q, r), g->head_size, (float)g->scale, t.queries + r * g->head_size);
+    t.largest[r] = -INFINITY;
+    t.sums[r] = 0;
+  }
+  memset(t.out, 0, (size_t)(t.count * g->value_size) * sizeof(float));
+  return t;
+}
+
+/* c[m][n] = (add: what it holds) + a b, b in packed panels. */
+static void multiply(const tercel_gemm_kernels *gemm, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
+                     const float *b, float *c, int64_t c_row, bool add) {
+  for (int64_t i = 0; i < m; i += gemm->mr) {
+    const int64_t rows = tercel_min_i64(m - i, gemm->mr);
+    for (int64_t j = 0; j < n; j += gemm->nr) {
+      const int64_t cols = tercel_min_i64(n - j, gemm->nr);
+      const tercel_gemm_tile tile = {.k = k,
+                                     .a = a + i * a_row,
+                                     .a_row = a_row,
+                                     .b = b + j * k,
+                                     .b_step = gemm->nr,
+                                     .c = c + i * c_row + j,
+                                     .c_row = c_row,
+                                     .cols = cols,
+                                     .alpha = 1,
+                                     .add = add};
+      gemm->direct[rows - 1][(cols - 1) / gemm->lanes](&tile);
+    }
+  }
+}
+
+/* Scores of all rows against n keys. */
+static void score(const item *t, const float *k, int64_t n) {
+  const tercel_attention_geometry *g = &t->job->g;
+  const tercel_gemm_kernels *gemm = t->job->binding->gemm;
+  if (t->count <= FEW_ROWS) {
+    for (int64_t r = 0; r < t->count; ++r)
+      gemm->dots(n, g->head_size, t->queries + r * g->head_size, k, g->k.row, t->scores + r * BLOCK_KEYS);
+    return;
+  }
+  gemm->pack_b(g->head_size, n, k, 1, g->k.row, t->keys);
+  multiply(gemm, t->count, n, g->head_size, t->queries, g->head_size, t->keys, t->scores, BLOCK_KEYS, false);
+}
+
+/* Scores to weights for keys j .. j + n of row r. */
+static void weigh(const item *t, int64_t r, int64_t j, int64_t n) {
+  const tercel_attention_geometry *g = &t->job->g;
+  const tercel_attention_kernels *kernels = t->job->kernels;
+  const tercel_tensor *mask = t->job->mask;
+  float *s = t->scores + r * BLOCK_KEYS;
+  const int64_t begin = tercel_max_i64(0, tercel_min_i64(t->begin[r] - j, n));
+  const int64_t end = tercel_max_i64(begin, tercel_min_i64(t->end[r] - j, n));
+  if (g->softcap > 0) kernels->cap(s + begin, end - begin, (float)g->softcap);
+  for (int64_t i = 0; i < begin; ++i) s[i] = -INFINITY;
+  for (int64_t i = end; i < n; ++i) s[i] = -INFINITY;
+  if (mask != NULL) {
+    const int64_t at = place_of(t, &g->mask, r) + j + begin;
+    if (mask->dtype == TERCEL_DTYPE_BOOL)
+      kernels->hide(s + begin, (const uint8_t *)mask->data + at, end - begin);
+    else
+      kernels->add(s + begin, (const float *)mask->data + at, end - begin);
+  }
+  float *out = t->out + r * g->value_size;
+  const float factor = kernels->step(s, n, &t->largest[r], &t->sums[r]);
+  if (factor != 1.0f) kernels->scale(out, g->value_size, factor, out);
+}
+
+/* O += weights times n values. */
+static void mix(const item *t, const float *v, int64_t n) {
+  const tercel_attention_geometry *g = &t->job->g;
+  const tercel_gemm_kernels *gemm = t->job->binding->gemm;
+  if (t->count <= FEW_ROWS) {
+    for (int64_t r = 0; r < t->count; ++r)
+      t->job->kernels->mix(t->scores + r * BLOCK_KEYS, n, v, g->v.row, g->value_size, t->out + r * g->value_size);
+    return;
+  }
+  gemm->pack_b(n, g->value_size, v, g->v.row, 1, t->values);
+  multiply(gemm, t->count, g->value_size, n, t->scores, BLOCK_KEYS, t->values, t->out, g->value_size, true);
+}
+
+static void run_item(const job *j, int64_t index, int thread) {
+  const tercel_attention_geometry *g = &j->g;
+  const item t = begin_item(j, index, thread);
+  int64_t begin = g->keys, end = 0;
+  for (int64_t r = 0; r < t.count; ++r) {
+    if (t.begin[r] == t.end[r]) continue;
+    begin = tercel_min_i64(begin, t.begin[r]);
+    end = tercel_max_i64(end, t.end[r]);
+  }
+  const float *k = j->k + t.batch * g->k.batch + t.key_head * g->k.head;
+  const float *v = j->v + t.batch * g->v.batch + t.key_head * g->v.head;
+  for (int64_t at = begin; at < end; at += BLOCK_KEYS) {
+    const int64_t n = tercel_min_i64(end - at, BLOCK_KEYS);
+    score(&t, k + at * g->k.row, n);
+    for (int64_t r = 0; r < t.count; ++r) weigh(&t, r, at, n);
+    mix(&t, v + at * g->v.row, n);
+  }
+  for (int64_t r = 0; r < t.count; ++r) {
+    const float share = t.sums[r] == 0 ? 0 : 1 / t.sums[r]; /* no key seen: 0 */
+    j->kernels->scale(t.out + r * g->value_size, g->value_size, share, j->y + place_of(&t, &g->y, r));
+  }
+}
+
+static void run_items(void *arg, int64_t begin, int64_t end, int thread) {
+  for (int64_t i = begin; i < end; ++i) run_item(arg, i, thread);
+}
+
+static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
+  job j = {.kernels = TERCEL_CPU_PICK(tercel_attention_kernels),
+           .binding = run->binding,
+           .q = run->in[TERCEL_ATTENTION_Q]->data,
+           .k = run->in[TERCEL_ATTENTION_K]->data,
+           .v = run->in[TERCEL_ATTENTION_V]->data,
+           .mask = tercel_input_tensor(run->in, run->num_inputs, TERCEL_ATTENTION_MASK),
+           .y = run->out[0]->data,
+           .workspace = run->workspace};
+  TERCEL_TRY(tercel_attention_get_geometry(run->node, run->in, run->num_inputs, &j.g, err));
+  j.rows = j.g.group * j.g.queries;
+  j.tiles = tercel_ceil_div(j.rows, TILE_ROWS);
+  const int64_t items = j.g.batch * (j.g.heads / j.g.group) * j.tiles;
+  if (items > 0) tercel_pool_run(run->pool, items, 1, run_items, &j);
+  return TERCEL_OK;
+}
+
+const tercel_kernel tercel_kernel_attention_f32 = {
+    .name = "attention.f32", .op = TERCEL_OP_ATTENTION, .supports = supports, .bind = bind, .run = run};
