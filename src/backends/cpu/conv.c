@@ -1,9 +1,10 @@
 /* conv, f32, as a matrix product: weights [out channels][taps] by the input as the window sees it [taps][outputs].
  *
  * Weights are packed once when they are constant.  A 1x1 window with stride 1 sees the input as it lies; else panels are made on the way,
- * so no im2col matrix stands in memory.  Groups and images are products of their own. */
+ * or the input is read through a table of offsets (conv_direct.h), so no im2col matrix stands in memory.  Groups and images are products of their own. */
 #include "backends/cpu/conv.h"
 
+#include "backends/cpu/conv_direct.h"
 #include "backends/cpu/gemm.h"
 
 typedef struct state {
@@ -18,6 +19,8 @@ typedef struct binding {
   tercel_conv_geometry g;
   tercel_conv_view view;
   tercel_gemm_plan plan;
+  bool is_direct;
+  tercel_conv_direct direct; /* instead of the plan */
   tercel_epilogue_binding epilogue;
   size_t epilogue_at; /* in the workspace */
 } binding;
@@ -45,6 +48,31 @@ static tercel_conv_axis axis_of(const tercel_conv_geometry *g, int i) {
 tercel_conv_view tercel_conv_get_view(const tercel_conv_geometry *g) {
   return (tercel_conv_view){
       .z = axis_of(g, g->spatial - 3), .y = axis_of(g, g->spatial - 2), .x = axis_of(g, g->spatial - 1)};
+}
+
+static int64_t pitch_of(const tercel_conv_axis *x) { return x->output + (x->kernel - 1) * x->dilation / x->stride; }
+
+int64_t tercel_conv_plane_row_floats(const tercel_conv_view *view) {
+  return pitch_of(&view->x) * view->x.stride * view->y.stride;
+}
+
+tercel_status tercel_conv_make_plane(const tercel_conv_view *view, int64_t band, tercel_arena *arena,
+                                     tercel_conv_plane *out, tercel_error *err) {
+  *out = (tercel_conv_plane){.y = view->y,
+                             .x = view->x,
+                             .band = tercel_min_i64(band, view->y.output),
+                             .pitch = pitch_of(&view->x),
+                             .num_taps = view->y.kernel * view->x.kernel};
+  out->rows = out->band + (view->y.kernel - 1) * view->y.dilation / view->y.stride;
+  int64_t *offsets = tercel_arena_alloc_array(arena, (size_t)out->num_taps, sizeof *offsets);
+  if (offsets == NULL) return tercel_fail_memory(err, (size_t)out->num_taps * sizeof *offsets, "conv");
+  for (int64_t t = 0; t < out->num_taps; ++t) {
+    const int64_t y = t / view->x.kernel * view->y.dilation, x = t % view->x.kernel * view->x.dilation;
+    const int64_t phase = y % view->y.stride * view->x.stride + x % view->x.stride;
+    offsets[t] = (phase * out->rows + y / view->y.stride) * out->pitch + x / view->x.stride;
+  }
+  out->offsets = offsets;
+  return TERCEL_OK;
 }
 
 static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
@@ -128,8 +156,12 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                                .b_row = g->in_size,
                                .b_col = 1,
                                .c_row = g->out_size};
-  tercel_gemm_make_plan(&b->plan, num_threads);
-  b->epilogue_at = b->plan.workspace_bytes;
+  b->is_direct = s->packed != NULL && tercel_conv_direct_pays(s->gemm, g);
+  if (b->is_direct)
+    TERCEL_TRY(tercel_conv_direct_bind(s->gemm, s->conv, g, num_threads, arena, &b->direct, err));
+  else
+    tercel_gemm_make_plan(&b->plan, num_threads);
+  b->epilogue_at = b->is_direct ? b->direct.workspace_bytes : b->plan.workspace_bytes;
   result->data = b;
   result->workspace_bytes = b->epilogue_at + b->epilogue.workspace_bytes;
   return TERCEL_OK;
@@ -191,7 +223,10 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
                                 .product = get_product,
                                 .pack_b = pack_input,
                                 .user = &j};
-  tercel_gemm_run_all(&gemm, r->workspace, r->pool);
+  if (b->is_direct)
+    tercel_conv_direct_run(&b->direct, &gemm, r->workspace, r->pool);
+  else
+    tercel_gemm_run_all(&gemm, r->workspace, r->pool);
   return TERCEL_OK;
 }
 

@@ -13,4 +13,10 @@ bool tercel_conv_supports(const tercel_node *node, int max_spatial);
 /* The windows as three axes. */
 tercel_conv_view tercel_conv_get_view(const tercel_conv_geometry *geometry);
 
+/* Planes of a channel (see tercel_conv_plane) for bands of at most `band` output rows.  The depth must be 1. */
+tercel_status tercel_conv_make_plane(const tercel_conv_view *view, int64_t band, tercel_arena *arena,
+                                     tercel_conv_plane *out, tercel_error *err);
+/* Floats of one row over all phases. */
+int64_t tercel_conv_plane_row_floats(const tercel_conv_view *view);
+
 #endif

@@ -12,7 +12,7 @@ typedef struct state {
 typedef struct binding {
   const tercel_conv_kernels *kernels;
   tercel_conv_geometry g;
-  tercel_depthwise d;
+  tercel_conv_plane d;
   int64_t bands; /* a channel */
   size_t thread_bytes;
   tercel_epilogue_binding epilogue;
@@ -55,25 +55,6 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   return TERCEL_OK;
 }
 
-static tercel_status bind_depthwise(const tercel_conv_view *view, tercel_arena *arena, tercel_depthwise *d,
-                                    tercel_error *err) {
-  *d = (tercel_depthwise){.y = view->y, .x = view->x, .num_taps = view->y.kernel * view->x.kernel};
-  const int64_t halo = (d->y.kernel - 1) * d->y.dilation / d->y.stride;
-  d->pitch = d->x.output + (d->x.kernel - 1) * d->x.dilation / d->x.stride;
-  d->band = tercel_max_i64(BAND_FLOATS / (d->pitch * d->y.stride * d->x.stride), BAND_ROWS);
-  d->band = tercel_min_i64(d->band, d->y.output);
-  d->rows = d->band + halo;
-  int64_t *offsets = tercel_arena_alloc_array(arena, (size_t)d->num_taps, sizeof *offsets);
-  if (offsets == NULL) return tercel_fail_memory(err, (size_t)d->num_taps * sizeof *offsets, "conv");
-  for (int64_t t = 0; t < d->num_taps; ++t) {
-    const int64_t y = t / d->x.kernel * d->y.dilation, x = t % d->x.kernel * d->x.dilation;
-    const int64_t phase = y % d->y.stride * d->x.stride + x % d->x.stride;
-    offsets[t] = phase * d->rows * d->pitch + y / d->y.stride * d->pitch + x / d->x.stride;
-  }
-  d->offsets = offsets;
-  return TERCEL_OK;
-}
-
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
                           const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
@@ -87,10 +68,11 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   result->workspace_bytes = b->epilogue.workspace_bytes;
   if (tercel_tensor_num_elements(out[0]) == 0) return TERCEL_OK;
   const tercel_conv_view view = tercel_conv_get_view(&b->g);
-  TERCEL_TRY(bind_depthwise(&view, arena, &b->d, err));
+  const int64_t row_floats = tercel_conv_plane_row_floats(&view);
+  TERCEL_TRY(tercel_conv_make_plane(&view, tercel_max_i64(BAND_FLOATS / row_floats, BAND_ROWS), arena, &b->d, err));
   b->kernels = b->d.x.output <= 8 ? s->narrow : s->kernels;
   b->bands = tercel_ceil_div(b->d.y.output, b->d.band);
-  const size_t floats = (size_t)tercel_depthwise_floats(&b->d);
+  const size_t floats = (size_t)tercel_conv_plane_floats(&b->d);
   size_t thread_bytes;
   if (!tercel_mul_size(floats, sizeof(float), &thread_bytes) ||
       !tercel_round_up_size(thread_bytes, TERCEL_ALIGNMENT, &b->thread_bytes) ||
@@ -114,11 +96,11 @@ typedef struct job {
 static void run_bands(void *arg, int64_t begin, int64_t end, int thread) {
   const job *j = arg;
   const tercel_conv_geometry *g = &j->b->g;
-  const tercel_depthwise *d = &j->b->d;
+  const tercel_conv_plane *d = &j->b->d;
   const tercel_epilogue *epilogue = &j->s->epilogue;
   float *plane = (float *)(void *)(j->workspace + (size_t)thread * j->b->thread_bytes);
   const int64_t multiplier = g->out_channels / g->group, width = d->x.output;
-  memset(plane, 0, (size_t)tercel_depthwise_floats(d) * sizeof *plane);
+  memset(plane, 0, (size_t)tercel_conv_plane_floats(d) * sizeof *plane);
   for (int64_t i = begin; i < end; ++i) {
     const int64_t channel = i / j->b->bands, image = channel / g->out_channels, m = channel % g->out_channels;
     const int64_t y0 = i % j->b->bands * d->band, count = tercel_min_i64(d->band, d->y.output - y0);

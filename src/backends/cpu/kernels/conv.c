@@ -167,7 +167,7 @@ static inline void copy_exactly(float *dst, const float *src, int64_t stride, in
 }
 
 /* Both phases of a row with stride 2: even elements go to one, odd ones to the other. */
-static inline void copy_pairs(const tercel_depthwise *d, const float *row, float *plane) {
+static inline void copy_pairs(const tercel_conv_plane *d, const float *row, float *plane) {
   const tercel_conv_axis *x = &d->x;
   const int64_t pad = x->pad, step = d->rows * d->pitch;
   float *evens = plane + pad % 2 * step + pad / 2, *odds = plane + (pad + 1) % 2 * step + (pad + 1) / 2;
@@ -184,7 +184,7 @@ static inline void copy_pairs(const tercel_depthwise *d, const float *row, float
 }
 
 /* A row of the input into its column phases: phase p gets row[i * stride + p - pad] at i where that lies inside; NULL: a row of padding. */
-static inline void copy_row(const tercel_depthwise *d, const float *row, float *plane) {
+static inline void copy_row(const tercel_conv_plane *d, const float *row, float *plane) {
   const tercel_conv_axis *x = &d->x;
   if (row != NULL && x->stride == 2) {
     copy_pairs(d, row, plane);
@@ -202,7 +202,8 @@ static inline void copy_row(const tercel_depthwise *d, const float *row, float *
 }
 
 /* The rows that the outputs from row y0 on look at. */
-static void fill_plane(const tercel_depthwise *d, const float *in, int64_t y0, int64_t rows, float *plane) {
+static void fill(const tercel_conv_plane *d, const float *in, int64_t y0, int64_t count, float *plane) {
+  const int64_t rows = count + d->rows - d->band;
   const tercel_conv_axis *y = &d->y, *x = &d->x;
   for (int64_t y_phase = 0; y_phase < y->stride; ++y_phase) {
     for (int64_t r = 0; r < rows; ++r) {
@@ -215,7 +216,7 @@ static void fill_plane(const tercel_depthwise *d, const float *in, int64_t y0, i
 
 /* One call's outputs: sums over taps in one chain upwards, beginning with the bias. */
 typedef struct outputs {
-  const tercel_depthwise *d;
+  const tercel_conv_plane *d;
   const float *w;
   float bias;
   const float *plane; /* at row 0 */
@@ -225,7 +226,7 @@ typedef struct outputs {
 /* `rows` rows by `vectors` vectors, from (y, x) on. */
 static inline __attribute__((always_inline)) void sum_taps(const int rows, const int vectors, const outputs *o,
                                                            int64_t y, int64_t x) {
-  const tercel_depthwise *d = o->d;
+  const tercel_conv_plane *d = o->d;
   vf acc[4];
 #pragma GCC unroll 4
   for (int i = 0; i < rows * vectors; ++i) acc[i] = vf_set(o->bias);
@@ -249,7 +250,7 @@ static inline __attribute__((always_inline)) void sum_taps(const int rows, const
 /* k x k taps, stride 1, no dilation: `rows` outputs below each other share what they load. */
 static inline __attribute__((always_inline)) void sum_square(const int k, const int rows, const outputs *o, int64_t y,
                                                              int64_t x) {
-  const tercel_depthwise *d = o->d;
+  const tercel_conv_plane *d = o->d;
   vf acc[4];
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) acc[r] = vf_set(o->bias);
@@ -299,16 +300,16 @@ static void any_rows(const outputs *o, int64_t count) {
   for (; x < width; x += TERCEL_VEC) sum_taps(1, 1, o, y, x);
 }
 
-static bool is_square(const tercel_depthwise *d, int64_t k) {
+static bool is_square(const tercel_conv_plane *d, int64_t k) {
   const tercel_conv_axis *const axes[] = {&d->y, &d->x};
   for (int i = 0; i < 2; ++i)
     if (axes[i]->kernel != k || axes[i]->stride != 1 || axes[i]->dilation != 1) return false;
   return true;
 }
 
-static void depthwise(const tercel_depthwise *d, const float *in, const float *w, float bias, int64_t y0, int64_t count,
-                      float *out, float *plane) {
-  fill_plane(d, in, y0, count + d->rows - d->band, plane);
+static void depthwise(const tercel_conv_plane *d, const float *in, const float *w, float bias, int64_t y0,
+                      int64_t count, float *out, float *plane) {
+  fill(d, in, y0, count, plane);
   const outputs o = {.d = d, .w = w, .bias = bias, .plane = plane, .out = out};
   if (is_square(d, 3))
     all_square_rows(3, &o, count);
@@ -381,4 +382,4 @@ static void join(const tercel_conv_axis *x, const float *phases, float *out) {
 }
 
 const tercel_conv_kernels TERCEL_LEVEL_NAME(tercel_conv_kernels) = {
-    .pack = pack, .depthwise = depthwise, .start = start, .add_taps = add_taps, .join = join};
+    .pack = pack, .fill = fill, .depthwise = depthwise, .start = start, .add_taps = add_taps, .join = join};

@@ -28,9 +28,11 @@ static __attribute__((noinline)) void store_tile(const tercel_gemm_tile *t, int 
   }
 }
 
-/* The one tile: rows, vectors and direct are constants where it is called, so that acc lives in registers. */
+typedef enum operands { PACKED_A, DIRECT_A, VIEWED_B } operands;
+
+/* The one tile: rows, vectors and operands are constants where it is called, so that acc lives in registers. */
 static inline __attribute__((always_inline)) void multiply(const tercel_gemm_tile *t, const int rows, const int vectors,
-                                                           const bool direct) {
+                                                           const operands from) {
   vf acc[GEMM_MR][GEMM_VECTORS];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
@@ -38,8 +40,10 @@ static inline __attribute__((always_inline)) void multiply(const tercel_gemm_til
     for (int v = 0; v < vectors; ++v) acc[r][v] = vf_zero();
   }
   const float *a = t->a, *b = t->b;
-  const int64_t a_row = direct ? t->a_row : 1, a_step = direct ? 1 : GEMM_MR, b_step = t->b_step;
+  const int64_t a_row = from == DIRECT_A ? t->a_row : 1, a_step = from == DIRECT_A ? 1 : GEMM_MR, b_step = t->b_step;
+  const int64_t *offset = t->b_offsets;
   for (int64_t k = t->k; k > 0; --k) {
+    if (from == VIEWED_B) b = t->b + *offset++;
     vf row[GEMM_VECTORS];
 #pragma GCC unroll 3
     for (int v = 0; v < vectors; ++v) row[v] = vf_load(b + v * TERCEL_VEC);
@@ -50,7 +54,7 @@ static inline __attribute__((always_inline)) void multiply(const tercel_gemm_til
       for (int v = 0; v < vectors; ++v) acc[r][v] = vf_fma(x, row[v], acc[r][v]);
     }
     a += a_step;
-    b += b_step;
+    if (from != VIEWED_B) b += b_step;
   }
   float products[GEMM_MR * GEMM_NR];
 #pragma GCC unroll 8
@@ -73,8 +77,9 @@ static inline __attribute__((always_inline)) void multiply(const tercel_gemm_til
 /* clang-format on */
 
 #define DEFINE_TILES(rows, vectors)                                                                                    \
-  static void packed_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, false); }              \
-  static void direct_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, true); }
+  static void packed_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, PACKED_A); }           \
+  static void direct_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, DIRECT_A); }           \
+  static void viewed_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, VIEWED_B); }
 GEMM_TILES(DEFINE_TILES)
 
 /* ---- few columns ---- */
@@ -251,6 +256,7 @@ static void dots(int64_t n, int64_t k, const float *a, const float *b, int64_t b
 /* ---- table ---- */
 
 #define PACKED_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = packed_##rows##_##vectors,
+#define VIEWED_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = viewed_##rows##_##vectors,
 #define DIRECT_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = direct_##rows##_##vectors,
 
 const tercel_gemm_kernels TERCEL_LEVEL_NAME(tercel_gemm_kernels) = {
@@ -259,6 +265,7 @@ const tercel_gemm_kernels TERCEL_LEVEL_NAME(tercel_gemm_kernels) = {
     .lanes = TERCEL_VEC,
     .packed = {GEMM_TILES(PACKED_ENTRY)},
     .direct = {GEMM_TILES(DIRECT_ENTRY)},
+    .viewed = {GEMM_TILES(VIEWED_ENTRY)},
     .columns = {columns_1, columns_2, columns_3, columns_4},
     .pack_a = pack_a,
     .pack_b = pack_b,

@@ -33,7 +33,9 @@ typedef struct tercel_gemm_tile {
   const float *a;
   int64_t a_row; /* direct A: element (m, k) is a[m * a_row + k].  Not used for packed A: a[k * mr + m] */
   const float *b;
-  int64_t b_step; /* whole vectors are read from each row of B: memory up to ceil(cols / lanes) * lanes must be there */
+  const int64_t *b_offsets; /* viewed B: row k is at b + b_offsets[k] */
+  int64_t
+      b_step; /* else: at b + k * b_step.  Whole vectors are read from each row of B: memory up to ceil(cols / lanes) * lanes must be there */
   float *c;
   int64_t c_row;
   int64_t cols; /* 1 .. nr: nothing of C beyond is read or written */
@@ -54,6 +56,7 @@ typedef struct tercel_gemm_kernels {
   /* [rows - 1][vectors of a row - 1] */
   tercel_gemm_tile_fn packed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A packed */
   tercel_gemm_tile_fn direct[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A as it lies */
+  tercel_gemm_tile_fn viewed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A packed, B viewed */
   /* A packed, all rows of a panel, [columns - 1] */
   void (*columns[TERCEL_GEMM_MAX_COLUMNS])(const tercel_gemm_tile *tile, int rows);
   /* Element (m, k) of A is a[m * a_row + k * a_col]; writes ceil(m / mr) panels of k * mr floats. */
