@@ -77,7 +77,7 @@ typedef struct mathf_log_parts {
 } mathf_log_parts;
 
 VEC_INLINE mathf_log_parts mathf_log_reduce(vf u) {
-  const vu bits = (vu)u; /* unsigned, since lanes that are no positive number wrap here */
+  const vu bits = (vu)u;                       /* unsigned, since lanes that are no positive number wrap here */
   const vi k = (vi)(bits - 0x3f3504f3u) >> 23; /* 0x3f3504f3: sqrt(1/2) */
   return (mathf_log_parts){vf_from_i(k), (vf)(bits - ((vu)k << 23)) - 1.0f};
 }
