@@ -249,6 +249,29 @@ static void special_cases(tercel_cpu_level level, void *arg) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_case(&cases[i], 7000 + i, 1 + (int)i % 2, used);
 }
 
+/* f16 and bf16 through the f32 kernels: sums are formed in f32 and rounded once. */
+static void narrow_dtypes(tercel_cpu_level level, void *arg) {
+  (void)arg;
+  (void)level;
+  static const tercel_dtype dtypes[] = {TERCEL_DTYPE_F16, TERCEL_DTYPE_BF16};
+  static const double bounds[] = {0x1p-11, 0x1p-8};
+  const int64_t x[] = {2, 8, 9, 20}, w[] = {8, 8, 3, 3}, channels = 8;
+  for (int i = 0; i < 4; i++) {
+    check_node *check = check_node_create(9000 + (uint64_t)i);
+    check_node_input(check, CHECK_INPUT, dtypes[i % 2], 4, x);
+    check_node_input(check, CHECK_CONSTANT, dtypes[i % 2], 4, w);
+    check_node_input(check, i < 2 ? CHECK_ABSENT : CHECK_INPUT, dtypes[i % 2], 1, &channels);
+    check_node_make(check, i < 2 ? TERCEL_OP_CONV : TERCEL_OP_CONV_TRANSPOSE, 1);
+    const tercel_kernel *kernel = i < 2 ? &tercel_kernel_conv_narrow : &tercel_kernel_conv_transpose_narrow;
+    assert_true(check_node_difference(check, kernel, 1 + i % 2) <= bounds[i % 2]);
+    check_node_destroy(check);
+  }
+}
+
+static void test_narrow(void **state) {
+  (void)state;
+  check_levels(narrow_dtypes, NULL);
+}
 static void test_random(void **state) {
   (void)state;
   check_levels(random_cases, NULL);
@@ -317,6 +340,7 @@ int main(int argc, char **argv) {
     check_levels(bench, NULL);
     return 0;
   }
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_special)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_special),
+                                     cmocka_unit_test(test_narrow)};
   return cmocka_run_group_tests_name("kernels/conv", tests, NULL, NULL);
 }

@@ -121,6 +121,28 @@ static void special_values(tercel_cpu_level level, void *arg) {
   }
 }
 
+/* f16 and bf16 through the f32 kernel: sums are formed in f32 and rounded once. */
+static void narrow_dtypes(tercel_cpu_level level, void *arg) {
+  (void)arg;
+  (void)level;
+  static const tercel_dtype dtypes[] = {TERCEL_DTYPE_F16, TERCEL_DTYPE_BF16};
+  static const double bounds[] = {0x1p-11, 0x1p-8};
+  const int64_t a[] = {2, 9, 40}, b[] = {40, 51}, n = 51;
+  for (int i = 0; i < 4; i++) {
+    check_node *check = check_node_create(9000 + (uint64_t)i);
+    check_node_input(check, CHECK_INPUT, dtypes[i % 2], 3, a);
+    check_node_input(check, i < 2 ? CHECK_CONSTANT : CHECK_INPUT, dtypes[i % 2], 2, b);
+    check_node_input(check, CHECK_CONSTANT, dtypes[i % 2], 1, &n);
+    check_node_make(check, TERCEL_OP_MATMUL, 1);
+    assert_true(check_node_difference(check, &tercel_kernel_matmul_narrow, 1 + i % 2) <= bounds[i % 2]);
+    check_node_destroy(check);
+  }
+}
+
+static void test_narrow(void **state) {
+  (void)state;
+  check_levels(narrow_dtypes, NULL);
+}
 static void test_random(void **state) {
   (void)state;
   check_levels(random_shapes, NULL);
@@ -168,6 +190,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_special_shapes),
       cmocka_unit_test(test_special_values),
+      cmocka_unit_test(test_narrow),
   };
   return cmocka_run_group_tests_name("kernels/gemm", tests, NULL, NULL);
 }
