@@ -103,6 +103,13 @@ tercel_status tercel_transpose_perm(const tercel_node *node, int rank, int perm[
 /* The length of part i of a split of `size`: from the tensor of sizes, or (NULL) of equal parts. */
 int64_t tercel_split_part(const tercel_node *node, int64_t size, const tercel_tensor *sizes, size_t i);
 
+/* Window number `at` of a dim: its elements [first, first + inside) lie in the input, the first `covered` of it before the end of the
+ * padded input. */
+typedef struct tercel_window_part {
+  int64_t first, inside, covered;
+} tercel_window_part;
+tercel_window_part tercel_window_at(const tercel_window *w, int64_t at);
+
 /* One axis of a slice: elements first, first + step, ... (count of them). */
 typedef struct tercel_slice_axis {
   int64_t first, step, count;

@@ -47,27 +47,30 @@ typedef struct window {
   int64_t covered; /* in the input or its pads */
 } window;
 
+tercel_window_part tercel_window_at(const tercel_window *w, int64_t at) {
+  const int64_t start = at * w->stride - w->pad_begin, step = w->dilation;
+  const int64_t to_end = w->input - start, to_padded_end = to_end + w->pad_end;
+  const int64_t first = start < 0 ? tercel_ceil_div(-start, step) : 0;
+  const int64_t end = to_end > 0 ? tercel_min_i64(w->kernel, tercel_ceil_div(to_end, step)) : 0;
+  const int64_t covered = to_padded_end > 0 ? tercel_min_i64(w->kernel, tercel_ceil_div(to_padded_end, step)) : 0;
+  return (tercel_window_part){.first = first, .inside = tercel_max_i64(end - first, 0), .covered = covered};
+}
+
 static void clip_window(const tercel_window *dims, int spatial, const int64_t *at, window *w) {
   w->spatial = spatial;
   w->inside = w->covered = 1;
   for (int d = 0; d < spatial; ++d) {
     const tercel_window *g = &dims[d];
-    const int64_t start = at[d] * g->stride - g->pad_begin;
-    int64_t inside = 0, covered = 0, first = 0;
-    for (int64_t k = 0; k < g->kernel; ++k) {
-      const int64_t p = start + k * g->dilation;
-      if (p >= 0 && p < g->input && inside++ == 0) first = p;
-      if (p < g->input + g->pad_end) ++covered;
-    }
-    w->first[d] = first;
-    w->count[d] = inside;
+    const tercel_window_part part = tercel_window_at(g, at[d]);
+    w->first[d] = at[d] * g->stride - g->pad_begin + part.first * g->dilation;
+    w->count[d] = part.inside;
     w->step[d] = g->dilation;
-    w->inside *= inside;
-    w->covered *= covered;
+    w->inside *= part.inside;
+    w->covered *= part.covered;
   }
 }
 
-/* Calls for each element of the window: its offset within the channel. */
+/* An element of the window. */
 typedef struct cursor {
   int64_t index[TERCEL_MAX_SPATIAL];
 } cursor;

@@ -30,6 +30,11 @@ static void test_max_pool(void **state) {
              &exact);
   check_text("(%x: f32[1, 2, 3, 3]) { %y = pool(%x) {kind = \"max\", kernel = [2, 2], pads = [3, 3, 3, 3]} return %y }",
              &exact);
+  /* a window that is nearly all padding costs no more than what it sees */
+  check_text(
+      "(%x: f32[1, 1, 3, 3]) { %y = pool(%x) {kind = \"max\", kernel = [2147483647, 2], pads = [2147483000, 0, 1000, "
+      "0]} return %y }",
+      &exact);
   check_text("(%x: f32[0, 2, 3, 3]) { %y = pool(%x) {kind = \"max\", kernel = [2, 2]} return %y }", &exact);
 }
 

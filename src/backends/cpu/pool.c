@@ -21,29 +21,28 @@ typedef struct bound {
 
 /* Elements of window number `at` of a dim that lie in the input, or in the input and its pads. */
 static int64_t count_elements(const tercel_window *w, int64_t at, bool with_pads) {
-  int64_t count = 0;
-  for (int64_t k = 0; k < w->kernel; ++k) {
-    const int64_t p = at * w->stride - w->pad_begin + k * w->dilation;
-    count += with_pads ? p < w->input + w->pad_end : p >= 0 && p < w->input;
-  }
-  return count;
+  const tercel_window_part part = tercel_window_at(w, at);
+  return with_pads ? part.covered : part.inside;
 }
 
 /* The input rows of the windows whose number in the outer spatial dims is `at`: how many, and (where wanted) their offsets. */
 static int64_t list_rows(const tercel_window *windows, int outer, const int64_t *at, int64_t *offsets) {
-  int64_t kernel[TERCEL_MAX_SPATIAL], k[TERCEL_MAX_SPATIAL] = {0}, count = 0;
-  for (int d = 0; d < outer; ++d) kernel[d] = windows[d].kernel;
+  tercel_window_part parts[TERCEL_MAX_SPATIAL];
+  int64_t dims[TERCEL_MAX_SPATIAL], k[TERCEL_MAX_SPATIAL] = {0}, count = 1;
+  for (int d = 0; d < outer; ++d) {
+    parts[d] = tercel_window_at(&windows[d], at[d]);
+    dims[d] = parts[d].inside;
+    count *= dims[d];
+  }
+  if (offsets == NULL || count == 0) return count;
   do {
     int64_t offset = 0;
-    bool inside = true;
     for (int d = 0; d < outer; ++d) {
-      const int64_t p = at[d] * windows[d].stride - windows[d].pad_begin + k[d] * windows[d].dilation;
-      inside = inside && p >= 0 && p < windows[d].input;
-      offset = offset * windows[d].input + p;
+      const tercel_window *w = &windows[d];
+      offset = offset * w->input + at[d] * w->stride - w->pad_begin + (parts[d].first + k[d]) * w->dilation;
     }
-    if (inside && offsets != NULL) offsets[count] = offset * windows[outer].input;
-    count += inside;
-  } while (tercel_index_next(outer, kernel, k));
+    *offsets++ = offset * windows[outer].input;
+  } while (tercel_index_next(outer, dims, k));
   return count;
 }
 
