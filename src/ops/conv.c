@@ -14,8 +14,8 @@ static tercel_status check_dtypes(const tercel_infer *infer, tercel_error *err) 
     if (infer->in[i] == NULL || infer->in[i]->type.dtype == TERCEL_DTYPE_NONE) continue;
     const tercel_dtype dtype = infer->in[i]->type.dtype;
     if (dtype != TERCEL_DTYPE_F64 && dtype != TERCEL_DTYPE_F32 && dtype != TERCEL_DTYPE_F16 &&
-        dtype != TERCEL_DTYPE_BF16)
-      return tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': input %zu is %s, want f64 f32 f16 bf16", node->op->name,
+        dtype != TERCEL_DTYPE_BF16 && dtype != TERCEL_DTYPE_I32)
+      return tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': input %zu is %s, want f64 f32 f16 bf16 i32", node->op->name,
                          node->name, i, tercel_dtype_name(dtype));
     if (want != TERCEL_DTYPE_NONE && dtype != want)
       return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': input %zu is %s, input 0 is %s", node->op->name,
@@ -142,18 +142,72 @@ static tercel_status make_table(tercel_eval *eval, const tercel_conv_geometry *g
   return TERCEL_OK;
 }
 
-/* Sums in double, rounded once to the operands' dtype, then the epilogue. */
+/* Operands widened: doubles of floats, or i64 of integers; bias NULL: none. */
+typedef struct operands {
+  const double *x, *w, *bias;
+  const int64_t *whole_x, *whole_w, *whole_bias;
+} operands;
+
+static tercel_status widen(tercel_eval *eval, operands *out, tercel_error *err) {
+  const tercel_tensor *bias = eval->num_inputs > BIAS ? eval->in[BIAS] : NULL;
+  *out = (operands){0};
+  if (tercel_dtype_is_float(eval->in[X]->dtype)) {
+    TERCEL_TRY(tercel_eval_widen_f64(eval, eval->in[X], &out->x, err));
+    TERCEL_TRY(tercel_eval_widen_f64(eval, eval->in[W], &out->w, err));
+    return bias == NULL ? TERCEL_OK : tercel_eval_widen_f64(eval, bias, &out->bias, err);
+  }
+  TERCEL_TRY(tercel_eval_widen_i64(eval, eval->in[X], &out->whole_x, err));
+  TERCEL_TRY(tercel_eval_widen_i64(eval, eval->in[W], &out->whole_w, err));
+  return bias == NULL ? TERCEL_OK : tercel_eval_widen_i64(eval, bias, &out->whole_bias, err);
+}
+
+/* What one element of the result sums over: x[x_at + c x_step + table[tap]] w[w_at + c w_step + tap]. */
+typedef struct sum {
+  const int64_t *table;
+  int64_t taps, channels, x_at, x_step, w_at, w_step;
+} sum;
+
+static double sum_reals(const sum *s, const operands *o) {
+  double result = 0;
+  for (int64_t tap = 0; tap < s->taps; ++tap) {
+    const int64_t from = s->table[tap];
+    if (from < 0) continue;
+    for (int64_t c = 0; c < s->channels; ++c)
+      result += o->x[s->x_at + c * s->x_step + from] * o->w[s->w_at + c * s->w_step + tap];
+  }
+  return result;
+}
+
+/* Modulo 2^64, so that integers wrap. */
+static uint64_t sum_wholes(const sum *s, const operands *o) {
+  uint64_t result = 0;
+  for (int64_t tap = 0; tap < s->taps; ++tap) {
+    const int64_t from = s->table[tap];
+    if (from < 0) continue;
+    for (int64_t c = 0; c < s->channels; ++c)
+      result +=
+          (uint64_t)o->whole_x[s->x_at + c * s->x_step + from] * (uint64_t)o->whole_w[s->w_at + c * s->w_step + tap];
+  }
+  return result;
+}
+
+static void store(tercel_eval_epilogue *epilogue, int64_t index, const sum *s, const operands *o, int64_t m) {
+  if (o->whole_x != NULL)
+    tercel_eval_epilogue_store_i64(
+        epilogue, index, (int64_t)(sum_wholes(s, o) + (o->whole_bias == NULL ? 0 : (uint64_t)o->whole_bias[m])));
+  else
+    tercel_eval_epilogue_store_f64(epilogue, index, sum_reals(s, o) + (o->bias == NULL ? 0 : o->bias[m]));
+}
+
+/* Sums in double, rounded once to the operands' dtype (integers wrap), then the epilogue. */
 static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   tercel_conv_geometry g;
   TERCEL_TRY(tercel_conv_get_geometry(eval->node, eval->in[X], eval->in[W], &g, err));
   tercel_eval_epilogue epilogue;
   TERCEL_TRY(tercel_eval_epilogue_start(eval, FIRST_EXTRA, eval->in[X]->dtype, &epilogue, err));
-  const tercel_tensor *bias_tensor = eval->num_inputs > BIAS ? eval->in[BIAS] : NULL;
-  const double *x, *w, *bias = NULL;
+  operands o;
   int64_t *table = NULL;
-  TERCEL_TRY(tercel_eval_widen_f64(eval, eval->in[X], &x, err));
-  TERCEL_TRY(tercel_eval_widen_f64(eval, eval->in[W], &w, err));
-  if (bias_tensor != NULL) TERCEL_TRY(tercel_eval_widen_f64(eval, bias_tensor, &bias, err));
+  TERCEL_TRY(widen(eval, &o, err));
   TERCEL_TRY(make_table(eval, &g, &table, err));
 
   const bool transposed = is_transposed(eval->node);
@@ -165,16 +219,15 @@ static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   for (int64_t n = 0; n < g.batch; ++n) {
     for (int64_t m = 0; m < g.out_channels; ++m) {
       const int64_t group = m / oc;
-      const double *x_group = x + (n * g.in_channels + group * ic) * g.in_size;
-      const double *w_channel = w + group * ic * oc * g.kernel_size + m % oc * w_out;
+      sum s = {.taps = g.kernel_size,
+               .channels = ic,
+               .x_at = (n * g.in_channels + group * ic) * g.in_size,
+               .x_step = g.in_size,
+               .w_at = group * ic * oc * g.kernel_size + m % oc * w_out,
+               .w_step = w_in};
       for (int64_t at = 0; at < g.out_size; ++at) {
-        double sum = 0;
-        for (int64_t tap = 0; tap < g.kernel_size; ++tap) {
-          const int64_t from = table[at * g.kernel_size + tap];
-          if (from < 0) continue;
-          for (int64_t c = 0; c < ic; ++c) sum += x_group[c * g.in_size + from] * w_channel[c * w_in + tap];
-        }
-        tercel_eval_epilogue_store_f64(&epilogue, index++, sum + (bias == NULL ? 0 : bias[m]));
+        s.table = table + at * g.kernel_size;
+        store(&epilogue, index++, &s, &o, m);
       }
     }
   }

@@ -1,4 +1,4 @@
-/* reduce, arg_reduce, cumsum: many elements of an axis into one, or into a running one. */
+/* reduce, arg_reduce: many elements of an axis into one. */
 #include <math.h>
 
 #include "ops/epilogue.h"
@@ -335,69 +335,5 @@ const tercel_op tercel_op_arg_reduce = {
     .attrs = arg_attrs,
     .infer = infer_arg_reduce,
     .eval = eval_arg_reduce,
-    .flops = input_flops,
-};
-
-/* ---- cumsum -------------------------------------------------------------------------------------------------------- */
-
-static tercel_status infer_cumsum(tercel_infer *infer, tercel_error *err) {
-  const tercel_type *x = &infer->in[0]->type;
-  if (x->dtype != TERCEL_DTYPE_NONE && !is_number(x->dtype))
-    return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "a sum of %s", tercel_dtype_name(x->dtype));
-  TERCEL_TRY(tercel_infer_check_indices(infer, 1, err));
-  infer->out[0].type.dtype = x->dtype;
-  infer->out[0].type.shape = x->shape;
-  return TERCEL_OK;
-}
-
-static tercel_status eval_cumsum(tercel_eval *eval, tercel_error *err) {
-  const tercel_tensor *x = eval->in[0];
-  tercel_tensor *y = eval->out[0];
-  int64_t number;
-  int axis;
-  TERCEL_TRY(tercel_eval_scalar(eval->node, eval->in[1], "axis", &number, err));
-  TERCEL_TRY(tercel_axis(eval->node, number, x->rank, &axis, err));
-  const bool exclusive = tercel_node_int(eval->node, "exclusive") != 0, is_float = tercel_dtype_is_float(x->dtype);
-  const bool reverse = tercel_node_int(eval->node, "reverse") != 0;
-  const int64_t outer = tercel_dims_product(x->dims, 0, axis), n = x->dims[axis];
-  const int64_t inner = tercel_dims_product(x->dims, axis + 1, x->rank);
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < inner; ++i) {
-      double sum = 0;
-      uint64_t whole = 0;
-      for (int64_t k = 0; k < n; ++k) {
-        const int64_t at = (o * n + (reverse ? n - 1 - k : k)) * inner + i;
-        const double before = sum;
-        const uint64_t whole_before = whole;
-        if (is_float)
-          sum += tercel_tensor_get_f64(x, at);
-        else
-          whole += (uint64_t)tercel_tensor_get_i64(x, at);
-        if (is_float)
-          tercel_tensor_set_f64(y, at, exclusive ? before : sum);
-        else
-          tercel_tensor_set_i64(y, at, (int64_t)(exclusive ? whole_before : whole));
-      }
-    }
-  return TERCEL_OK;
-}
-
-static const tercel_attr_spec cumsum_attrs[] = {
-    {"exclusive", TERCEL_ATTR_INT, false, 0, NULL, "1: the element itself does not count"},
-    {"reverse", TERCEL_ATTR_INT, false, 0, NULL, "1: from the end"},
-    {NULL, 0, false, 0, NULL, NULL},
-};
-
-const tercel_op tercel_op_cumsum = {
-    .name = "cumsum",
-    .id = TERCEL_OP_CUMSUM,
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .min_outputs = 1,
-    .max_outputs = 1,
-    .about = "running sums along an axis",
-    .attrs = cumsum_attrs,
-    .infer = infer_cumsum,
-    .eval = eval_cumsum,
     .flops = input_flops,
 };

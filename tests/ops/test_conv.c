@@ -9,7 +9,8 @@ static void test_types(void **state) {
              "%y = conv(%x, %w) {group = 2, strides = [2, 3], dilations = [1, 2]}\nreturn %y",
              "f32[n, 8, floor_div(h + 1, 2) - 1, 2]");
   check_type("%x: f32[n, 3, l], %w: f32[8, 3, 3]",
-             "%y = conv(%x, %w) {strides = [2], auto_pad = \"same_upper\"}\nreturn %y", "f32[n, 8, floor_div(l + 1, 2)]");
+             "%y = conv(%x, %w) {strides = [2], auto_pad = \"same_upper\"}\nreturn %y",
+             "f32[n, 8, floor_div(l + 1, 2)]");
   check_type("%x: f32[n, 3, h, w], %w: f32[3, 4, 2, 2]", "%y = conv_transpose(%x, %w) {strides = [2, 2]}\nreturn %y",
              "f32[n, 4, 2*h, 2*w]");
   check_type("%x: f32[*], %w: f32[8, 3, 3, 3]", "%y = conv(%x, %w)\nreturn %y", "f32[*]");
@@ -29,7 +30,7 @@ static void test_rejects(void **state) {
   check_rejects("%x: f32[1, 4, 2, 5], %w: f32[8, 4, 3, 3]", CONV("group = 1"), TERCEL_INVALID_MODEL,
                 "larger than the padded input");
   check_rejects("%x: f32[1, 4, 5, 5], %w: f64[8, 4, 3, 3]", CONV("group = 1"), TERCEL_INVALID_MODEL, "input 1 is f64");
-  check_rejects("%x: i32[1, 4, 5, 5], %w: i32[8, 4, 3, 3]", CONV("group = 1"), TERCEL_UNSUPPORTED, "input 0 is i32");
+  check_rejects("%x: i8[1, 4, 5, 5], %w: i8[8, 4, 3, 3]", CONV("group = 1"), TERCEL_UNSUPPORTED, "input 0 is i8");
   check_rejects(params, CONV("group = 0"), TERCEL_INVALID_MODEL, "group is 0");
   check_rejects(params, CONV("strides = [0, 1]"), TERCEL_INVALID_MODEL, "strides[0] is 0");
   check_rejects(params, CONV("strides = [1]"), TERCEL_INVALID_MODEL, "1 strides, want 2");
@@ -69,6 +70,10 @@ static void test_narrow(void **state) {
 
 static void test_conv_values(void **state) {
   (void)state;
+  check_values("%x: i32[1, 2, 3] = constant data(1, 2, 3, 40000, 50000, 60000)\n"
+               "%w: i32[1, 2, 2] = constant data(1, -1, 50000, 1)\n%b: i32[1] = constant data(7)\n"
+               "%y = conv(%x, %w, %b)\n%want: i32[1, 1, 2] = constant data(2000050006, -1794907290)\nreturn %y, %want",
+               0);
   /* pads on all sides */
   check_values("%x: f32[1, 2, 4, 4] = constant ramp()\n"
                "%w: f32[2, 2, 3, 3] = constant ramp()\n"

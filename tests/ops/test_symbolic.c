@@ -53,6 +53,13 @@ static const char *const graphs[] = {
     "(%x: f32[1, 2, n, h]) { %y = pool(%x) {kind = \"max\", kernel = [2, 2], strides = [2, 3], auto_pad = \"valid\"} "
     "return %y }",
     "(%x: f32[1, 2, n, h]) { %s: f32[4] = constant data(1, 1, 2, 0.5) %y = resize(%x, _, %s) return %y }",
+    "(%x: f32[2, n, 1]) { %y = dft(%x) {onesided = 1} %z = dft(%x) %b = dft(%z) {onesided = 1, inverse = 1} return %y, "
+    "%z, %b }",
+    "(%x: f32[h, n, 1]) { %s: i64[] = constant data(2) %w: f32[2] = constant ramp() %y = stft(%x, %s, %w) return %y }",
+    "(%x: f32[n, h, 3], %y: f32[n, 3, h]) { %z = einsum(%x, %y) {equation = \"bij,bjk->ikb\"} return %z }",
+    "(%x: f32[1, 2, n, h], %g: f32[1, h, n, 2]) { %y = grid_sample(%x, %g) return %y }",
+    "(%x: f32[1, 2, n, h], %i: i64[1, 2, n, h]) { %y = max_unpool(%x, %i) {kernel = [2, 3], strides = [2, 1]} return "
+    "%y }",
     "(%x: f32[1, 2, n, h]) { %s: f32[2] = constant data(0.375, 1.75) %y = resize(%x, _, %s) {axes = [3, 2]} return %y "
     "}",
 };

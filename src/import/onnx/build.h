@@ -166,6 +166,8 @@ tercel_value *tercel_onnx_dim_value(tercel_onnx_call *c, tercel_value *a, int64_
 /* A tensor of `shape` (i64 list) filled with the scalar. */
 tercel_value *tercel_onnx_fill(tercel_onnx_call *c, tercel_value *scalar, tercel_value *shape);
 
+/* The weights' shape says what attribute 'kernel_shape' says, if it is there (build_nn.c). */
+void tercel_onnx_check_kernel_shape(tercel_onnx_call *c, tercel_value *weights);
 /* A convolution with the node's own strides, dilations, pads and group (build_nn.c). */
 tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias);
 

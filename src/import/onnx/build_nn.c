@@ -27,8 +27,7 @@ static void copy_window(tercel_onnx_call *c, tercel_node *n) {
   copy_auto_pad(c, n);
 }
 
-/* The weights' shape says the kernel's too. */
-static void check_kernel_shape(tercel_onnx_call *c, tercel_value *weights) {
+void tercel_onnx_check_kernel_shape(tercel_onnx_call *c, tercel_value *weights) {
   size_t count;
   const int64_t *const kernel = tercel_onnx_get_ints(c, "kernel_shape", &count);
   if (!kernel || !tercel_onnx_ok(c) || weights->type.shape.rank < 0) return;
@@ -49,7 +48,7 @@ static void check_kernel_shape(tercel_onnx_call *c, tercel_value *weights) {
 /* ---- convolution ----------------------------------------------------------------------------------------------------- */
 
 tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias) {
-  check_kernel_shape(c, w);
+  tercel_onnx_check_kernel_shape(c, w);
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_conv, 1, x, w, bias);
   copy_window(c, n);
   tercel_onnx_copy_int(c, n, "group");
@@ -61,7 +60,7 @@ void tercel_onnx_build_conv(tercel_onnx_call *c) {
 }
 
 void tercel_onnx_build_conv_transpose(tercel_onnx_call *c) {
-  check_kernel_shape(c, tercel_onnx_in(c, 1));
+  tercel_onnx_check_kernel_shape(c, tercel_onnx_in(c, 1));
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_conv_transpose, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1),
                                            tercel_onnx_in(c, 2));
   copy_window(c, n);

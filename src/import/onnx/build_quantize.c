@@ -174,11 +174,10 @@ static tercel_value *product(tercel_onnx_call *c, tercel_value *a, tercel_value 
   return tercel_onnx_op(c, &tercel_op_matmul, centered(c, a, per_row(c, a_zero), work), centered(c, b, b_zero, work));
 }
 
-/* Sums of a convolution of 8-bit integers, exact in f64 (below 2^53), where convolution has no integer form. */
 static tercel_value *integer_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *x_zero, tercel_value *w,
-                                  tercel_value *w_zero) {
-  return tercel_onnx_conv(c, centered(c, x, x_zero, TERCEL_DTYPE_F64),
-                          centered(c, w, per_filter(c, w_zero, w), TERCEL_DTYPE_F64), NULL);
+                                  tercel_value *w_zero, tercel_value *bias) {
+  return tercel_onnx_conv(c, centered(c, x, x_zero, TERCEL_DTYPE_I32),
+                          centered(c, w, per_filter(c, w_zero, w), TERCEL_DTYPE_I32), bias);
 }
 
 void tercel_onnx_build_matmul_integer(tercel_onnx_call *c) {
@@ -187,9 +186,9 @@ void tercel_onnx_build_matmul_integer(tercel_onnx_call *c) {
 }
 
 void tercel_onnx_build_conv_integer(tercel_onnx_call *c) {
-  tercel_value *const sums =
-      integer_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), tercel_onnx_in(c, 1), tercel_onnx_in(c, 3));
-  tercel_onnx_return(c, 0, tercel_onnx_cast(c, sums, TERCEL_DTYPE_I32));
+  tercel_onnx_return(
+      c, 0,
+      integer_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), tercel_onnx_in(c, 1), tercel_onnx_in(c, 3), NULL));
 }
 
 /* sums * (a_scale * b_scale / y_scale), rounded, + y_zero, saturated */
@@ -213,11 +212,10 @@ void tercel_onnx_build_qlinear_matmul(tercel_onnx_call *c) {
 /* The bias is in units of x_scale * w_scale. */
 void tercel_onnx_build_qlinear_conv(tercel_onnx_call *c) {
   tercel_value *const w = tercel_onnx_in(c, 3);
-  tercel_value *sums = integer_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), w, tercel_onnx_in(c, 5));
+  tercel_value *const sums =
+      integer_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), w, tercel_onnx_in(c, 5), tercel_onnx_in(c, 8));
   const int spatial = tercel_onnx_rank(c, w) - 2;
   tercel_value *const w_scale = per_channel(c, tercel_onnx_in(c, 4), spatial);
-  tercel_value *const bias = per_channel(c, tercel_onnx_in(c, 8), spatial);
-  if (bias) sums = tercel_onnx_fn2(c, TERCEL_FN_ADD, sums, tercel_onnx_cast(c, bias, TERCEL_DTYPE_F64));
   tercel_onnx_return(c, 0,
                      requantize(c, sums, tercel_onnx_in(c, 1), w_scale, tercel_onnx_in(c, 6), tercel_onnx_in(c, 7)));
 }

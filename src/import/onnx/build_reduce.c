@@ -32,8 +32,9 @@ void tercel_onnx_build_arg_reduce(tercel_onnx_call *c) {
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
-void tercel_onnx_build_cumsum(tercel_onnx_call *c) {
-  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_cumsum, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
+void tercel_onnx_build_cumulative(tercel_onnx_call *c) {
+  tercel_node *const n =
+      tercel_onnx_begin(c, tercel_ops()[c->row->detail], 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
   tercel_onnx_copy_int(c, n, "exclusive");
   tercel_onnx_copy_int(c, n, "reverse");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
