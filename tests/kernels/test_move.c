@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "backends/cpu/cpu.h"
+
 static const check_options exact = {0};
 
 /* Every element size, inner runs, tiles with edges, broadcast dims, one long dim. */
@@ -140,6 +142,60 @@ static void test_select(void **state) {
   check_text("(%x: f64[9, 7]) { %k: i64[] = constant data(20) %y = trilu(%x, %k) {upper = 0} return %y }", &exact);
 }
 
+/* Runs a node of constants through its kernel, which must say that index 9 is out of range. */
+static void check_out_of_range(const tercel_kernel *kernel, const char *text) {
+  tercel_error err = {0};
+  tercel_graph *graph = NULL;
+  tercel_text whole = {0};
+  tercel_text_add(&whole, "graph \"t\" %s", text);
+  assert_ok(tercel_graph_parse(whole.data, whole.length, tercel_ops(), &graph, &err), &err);
+  tercel_text_deinit(&whole);
+  assert_ok(tercel_infer_graph(graph, &err), &err);
+  const tercel_node *node = graph->first;
+  const tercel_tensor *in[3] = {NULL};
+  tercel_tensor out = {0}, *outs[] = {&out};
+  tercel_arena arena = {0};
+  tercel_kernel_binding binding = {0};
+  for (uint32_t i = 0; i < node->num_inputs; i++) in[i] = node->inputs[i]->constant;
+  const tercel_type *type = &node->outputs[0]->type;
+  assert_true(tercel_tensor_set_shape(&out, type->dtype, type->shape.rank, type->shape.dims));
+  out.data = tercel_arena_alloc(&arena, out.bytes);
+  if (kernel->bind != NULL)
+    assert_ok(kernel->bind(kernel, node, NULL, in, (const tercel_tensor *const *)outs, 1, &arena, &binding, &err),
+              &err);
+  const tercel_kernel_run run = {.node = node,
+                                 .kernel = kernel,
+                                 .binding = binding.data,
+                                 .num_inputs = node->num_inputs,
+                                 .num_outputs = 1,
+                                 .in = in,
+                                 .out = outs,
+                                 .workspace = tercel_arena_alloc(&arena, binding.workspace_bytes)};
+  assert_true(kernel->supports(kernel, node));
+  assert_fails(kernel->run(&run, &err), TERCEL_INVALID_ARGUMENT, &err, "index 9 is out of range: axis 0 has size 3");
+  tercel_arena_deinit(&arena);
+  tercel_graph_destroy(graph);
+}
+
+static void test_out_of_range(void **state) {
+  (void)state;
+  check_out_of_range(&tercel_kernel_gather, "() { %x: f32[3, 2] = constant ramp() %i: i64[2] = constant data(1, 9) "
+                                            "%y = gather(%x, %i) return %y }");
+  check_out_of_range(&tercel_kernel_gather_elements,
+                     "() { %x: f32[3] = constant ramp() %i: i64[2] = constant data(1, 9) "
+                     "%y = gather_elements(%x, %i) return %y }");
+  check_out_of_range(&tercel_kernel_gather_nd,
+                     "() { %x: f32[3, 2] = constant ramp() %i: i64[2, 1] = constant data(1, 9) "
+                     "%y = gather_nd(%x, %i) return %y }");
+  check_out_of_range(&tercel_kernel_scatter_elements,
+                     "() { %x: f32[3] = constant ramp() %i: i64[2] = constant data(1, 9) %u: f32[2] = constant ramp() "
+                     "%y = scatter_elements(%x, %i, %u) return %y }");
+  check_out_of_range(
+      &tercel_kernel_scatter_nd,
+      "() { %x: f32[3] = constant ramp() %i: i64[2, 1] = constant data(1, 9) %u: f32[2] = constant ramp() "
+      "%y = scatter_nd(%x, %i, %u) return %y }");
+}
+
 static void test_layers(void **state) {
   (void)state;
   check_text("(%x: f32[1, 197, 12, 64]) { %y = transpose(%x) {perm = [0, 2, 1, 3]} return %y }",
@@ -151,9 +207,9 @@ static void test_layers(void **state) {
 
 int main(int argc, char **argv) {
   check_start(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_transpose), cmocka_unit_test(test_concat_split),
-                                     cmocka_unit_test(test_slice),     cmocka_unit_test(test_expand_tile),
-                                     cmocka_unit_test(test_pad),       cmocka_unit_test(test_gather_scatter),
-                                     cmocka_unit_test(test_select),    cmocka_unit_test(test_layers)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_transpose),   cmocka_unit_test(test_concat_split), cmocka_unit_test(test_slice),
+      cmocka_unit_test(test_expand_tile), cmocka_unit_test(test_pad),          cmocka_unit_test(test_gather_scatter),
+      cmocka_unit_test(test_select),      cmocka_unit_test(test_out_of_range), cmocka_unit_test(test_layers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
