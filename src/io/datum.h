@@ -6,7 +6,7 @@
 #include "ir/dtype.h"
 
 typedef struct tercel_datum {
-  const char *kind; /* "tensor", "sequence" or "optional", as in tercel_io */
+  const char *kind; /* "tensor", "sequence", "optional" or "optional_sequence", as in tercel_io */
   const char *name; /* as the file gives it; "" when it gives none */
   tercel_view
       *views; /* one for a tensor; all elements of a sequence; none or one of an optional (an optional that holds a

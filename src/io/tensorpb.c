@@ -23,7 +23,7 @@ enum {
 };
 /* SequenceProto's and OptionalProto's; both have name 1 and elem_type 2. */
 enum { HOLDER_NAME = 1, HOLDER_ELEM_TYPE = 2, HOLDER_TENSOR = 3, OPTIONAL_SEQUENCE = 5 };
-enum { ELEM_TENSOR = 1 };
+enum { ELEM_TENSOR = 1, ELEM_SEQUENCE = 3 };
 
 /* The row of number n is ONNX's data type n, with the field that holds its elements when raw_data does not. */
 static const struct {
@@ -221,7 +221,10 @@ static tercel_status read_holder(tercel_pb message, bool optional, tercel_datum 
     TERCEL_TRY(tercel_pb_next(&rest, &field, &more, err));
     if (!more) break;
     if (field.number == HOLDER_NAME) name = field.bytes;
-    if (optional && field.number == OPTIONAL_SEQUENCE) return read_holder(field.bytes, false, out, err);
+    if (optional && field.number == OPTIONAL_SEQUENCE) {
+      TERCEL_TRY(read_holder(field.bytes, false, out, err));
+      return set_name(out, &name, err);
+    }
     if (field.number > HOLDER_TENSOR)
       return tercel_fail(err, TERCEL_UNSUPPORTED, "a sequence or optional of something else than tensors");
     count += field.number == HOLDER_TENSOR;
@@ -242,9 +245,9 @@ tercel_status tercel_tensorpb_parse(const void *data, size_t bytes, const char *
                                     tercel_error *err) {
   *out = (tercel_datum){.kind = kind, .name = ""};
   const tercel_pb message = tercel_pb_open(data, bytes);
-  const tercel_status status = strcmp(kind, "tensor") == 0
-                                   ? read_single(message, out, err)
-                                   : read_holder(message, strcmp(kind, "optional") == 0, out, err);
+  const bool optional = strcmp(kind, "optional") == 0 || strcmp(kind, "optional_sequence") == 0;
+  const tercel_status status =
+      strcmp(kind, "tensor") == 0 ? read_single(message, out, err) : read_holder(message, optional, out, err);
   if (status != TERCEL_OK) tercel_datum_deinit(out);
   return status;
 }
@@ -312,6 +315,17 @@ static void add_holder(tercel_text *to, const char *name, const tercel_view *vie
   }
 }
 
+/* An OptionalProto around a SequenceProto. */
+static void add_optional_sequence(tercel_text *to, const char *name, const tercel_view *views, size_t num_views) {
+  tercel_text sequence = {0};
+  if (*name) add_bytes(to, HOLDER_NAME, name, strlen(name));
+  add_number(to, HOLDER_ELEM_TYPE, ELEM_SEQUENCE);
+  add_holder(&sequence, "", views, num_views);
+  add_bytes(to, OPTIONAL_SEQUENCE, sequence.data, sequence.length);
+  to->failed = to->failed || sequence.failed;
+  tercel_text_deinit(&sequence);
+}
+
 tercel_status tercel_tensorpb_write(const char *path, const char *kind, const char *name, const tercel_view *views,
                                     size_t num_views, tercel_error *err) {
   tercel_text text = {0};
@@ -320,6 +334,8 @@ tercel_status tercel_tensorpb_write(const char *path, const char *kind, const ch
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "%zu tensors can't be written as one %s", num_views, kind);
   if (tensor)
     add_tensor(&text, name, views);
+  else if (strcmp(kind, "optional_sequence") == 0)
+    add_optional_sequence(&text, name, views, num_views);
   else
     add_holder(&text, name, views, num_views);
   const tercel_status status =

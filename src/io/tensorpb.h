@@ -4,8 +4,8 @@
 
 #include "io/datum.h"
 
-/* kind: "tensor", "sequence" or "optional": the file itself does not say which message it holds.  Data in raw_data or in the typed
- * fields, packed 4- and 2-bit types too; external data, segments, sparse tensors, maps and sequences of sequences are UNSUPPORTED.
+/* kind: "tensor", "sequence", "optional" or "optional_sequence": the file itself does not say which message it holds.  Data in raw_data
+ * or in the typed fields, packed 4- and 2-bit types too; external data, segments, sparse tensors, maps and sequences of sequences are UNSUPPORTED.
  * INVALID_ARGUMENT or INVALID_MODEL when the file is malformed. */
 tercel_status tercel_tensorpb_parse(const void *data, size_t bytes, const char *kind, tercel_datum *out,
                                     tercel_error *err);

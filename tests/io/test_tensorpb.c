@@ -49,8 +49,8 @@ static void test_sequences_and_optionals(void **state) {
   static const struct {
     const char *kind;
     size_t count;
-  } cases[] = {{"sequence", 2}, {"sequence", 0}, {"optional", 1}, {"optional", 0}};
-  for (size_t i = 0; i < 4; i++) {
+  } cases[] = {{"sequence", 2}, {"sequence", 0}, {"optional", 1}, {"optional", 0}, {"optional_sequence", 2}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tercel_datum back;
     assert_ok(tercel_tensorpb_write(path, cases[i].kind, "s", views, cases[i].count, &err), &err);
     assert_ok(tercel_tensorpb_read(path, cases[i].kind, &back, &err), &err);
