@@ -113,23 +113,30 @@ static tercel_value *transpose_rule(tercel_onnx_call *c, const tercel_node *n, t
   return tercel_onnx_transpose(c, dy, back, (size_t)rank);
 }
 
+/* The axes of a reduce node, from its attribute or a constant; false: not known. */
+static bool axes_of(tercel_onnx_call *c, const tercel_node *n, int64_t out[TERCEL_MAX_RANK], size_t *count) {
+  const int64_t *const axes = tercel_node_ints(n, "axes", count);
+  if (n->num_inputs > 1) return tercel_onnx_known_ints(c, n->inputs[1], out, TERCEL_MAX_RANK, count);
+  for (size_t i = 0; i < *count && i < TERCEL_MAX_RANK; i++) out[i] = axes[i];
+  return true;
+}
+
 /* Sum and mean: each element gets what its result gets. */
 static tercel_value *reduce_rule(tercel_onnx_call *c, const tercel_node *n, tercel_value *dy) {
   const char *const kind = tercel_node_string(n, "kind");
   const bool mean = strcmp(kind, "mean") == 0;
-  tercel_value *x = n->inputs[0];
+  tercel_value *const x = n->inputs[0];
+  int64_t axes[TERCEL_MAX_RANK];
   size_t count;
-  const int64_t *const axes = tercel_node_ints(n, "axes", &count);
-  if ((!mean && strcmp(kind, "sum") != 0) || n->num_inputs > 1) return NULL;
+  if ((!mean && strcmp(kind, "sum") != 0) || !axes_of(c, n, axes, &count)) return NULL;
   if (mean) { /* as many elements as one result stands for */
-    tercel_value *x_size = tercel_onnx_op(c, &tercel_op_size, x), *y_size = tercel_onnx_op(c, &tercel_op_size, dy);
-    dy = divide(c, dy, tercel_onnx_cast(c, divide(c, x_size, y_size), tercel_onnx_dtype_of(dy)));
+    tercel_value *const x_size = tercel_onnx_op(c, &tercel_op_size, x);
+    tercel_value *const each = divide(c, x_size, tercel_onnx_op(c, &tercel_op_size, dy));
+    dy = divide(c, dy, tercel_onnx_cast(c, each, tercel_onnx_dtype_of(dy)));
   }
-  if (axes && count > 0 && tercel_node_int(n, "keepdims") == 0) {
-    int64_t kept[TERCEL_MAX_RANK];
-    const int rank = tercel_onnx_rank(c, x);
-    for (size_t i = 0; i < count && i < TERCEL_MAX_RANK; i++) kept[i] = axes[i] < 0 ? axes[i] + rank : axes[i];
-    dy = tercel_onnx_unsqueeze(c, dy, kept, count);
+  if (count > 0 && tercel_node_int(n, "keepdims") == 0) {
+    for (size_t i = 0; i < count; i++) axes[i] += axes[i] < 0 ? tercel_onnx_rank(c, x) : 0;
+    dy = tercel_onnx_unsqueeze(c, dy, axes, count);
   }
   return tercel_onnx_op(c, &tercel_op_expand, dy, tercel_onnx_shape_of(c, x));
 }
