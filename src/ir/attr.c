@@ -23,7 +23,8 @@ static tercel_status no_memory(tercel_error *err, size_t bytes) {
   return tercel_fail_memory(err, bytes, "an attribute");
 }
 
-/* Replaces the attribute of that name, or adds one.  What `attr` points to lives in the arena already; its name need not. */
+/* Replaces the attribute of that name, or adds one.  What `attr` points to lives in the arena already; its name need
+ * not. */
 static tercel_status set(tercel_node *node, const char *name, tercel_attr attr, tercel_error *err) {
   tercel_attr *const old = find(node, name);
   const tercel_attr_spec *const spec = spec_of(node, name);

@@ -1,7 +1,8 @@
-/* Arithmetic on dims: interned expressions in a normal form (dim_expr.h says which).  Printing and parsing: dim_text.c.
+/* Arithmetic on dims: interned expressions in a normal form (dim_expr.h says which).  Printing and parsing:
+ * dim_text.c.
  *
- * Dividing by 0 gives 0.  Rules that cancel a symbolic divisor take it for not 0.  Symbols are sizes: 0 or more.  A result beyond the
- * limits of dim_expr.h is a fresh unknown, which is always a correct answer. */
+ * Dividing by 0 gives 0.  Rules that cancel a symbolic divisor take it for not 0.  Symbols are sizes: 0 or more.  A
+ * result beyond the limits of dim_expr.h is a fresh unknown, which is always a correct answer. */
 #include "ir/dim.h"
 
 #include <string.h>
@@ -329,7 +330,8 @@ static bool quotient_of(const term *a, const term *b, term *out) {
 /* The constant counts as a last term. */
 static term leading_term(const sum *s) { return s->num_terms ? s->terms[0] : (term){.coefficient = s->constant}; }
 
-/* a / b where b divides a as a polynomial: long division by leading terms.  At most as many steps as a quotient has terms. */
+/* a / b where b divides a as a polynomial: long division by leading terms.  At most as many steps as a quotient has
+ * terms. */
 static bool divide_exactly(tercel_dims *dims, tercel_dim a, tercel_dim b, tercel_dim *out) {
   sum rest, divisor, quotient = {0};
   sum_of(dims, a, &rest);

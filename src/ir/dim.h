@@ -1,8 +1,9 @@
 /* Dimensions: numbers, symbols ("batch") and small expressions of them.
  *
  * A tercel_dim >= 0 is a number; < 0 names an expression of a tercel_dims table.  Expressions are interned and
- * canonical (sums and products sorted, constants folded, like terms collected), so that equal ids mean equal dims; different ids mean "not
- * known to be equal".  With numbers only, the table is never touched: the same inference code serves building and binding. */
+ * canonical (sums and products sorted, constants folded, like terms collected), so that equal ids mean equal dims;
+ * different ids mean "not known to be equal".  With numbers only, the table is never touched: the same inference code
+ * serves building and binding. */
 #ifndef TERCEL_IR_DIM_H
 #define TERCEL_IR_DIM_H
 
@@ -32,8 +33,9 @@ tercel_dim tercel_dim_unknown(tercel_dims *dims);
 /* Is it just such a dim, and not a number, symbol or expression? */
 bool tercel_dim_is_unknown(const tercel_dims *dims, tercel_dim dim);
 
-/* Arithmetic.  Values inside expressions may be negative (shape contents: -1, starts, ends); a plain negative number is kept as a
- * constant expression.  tercel_dim_constant makes one from any number, tercel_dim_get_number reads it back. */
+/* Arithmetic.  Values inside expressions may be negative (shape contents: -1, starts, ends); a plain negative number
+ * is kept as a constant expression.  tercel_dim_constant makes one from any number, tercel_dim_get_number reads it
+ * back. */
 tercel_dim tercel_dim_constant(tercel_dims *dims, int64_t value);
 bool tercel_dim_get_number(const tercel_dims *dims, tercel_dim dim, int64_t *out);
 tercel_dim tercel_dim_add(tercel_dims *dims, tercel_dim a, tercel_dim b);
@@ -45,8 +47,8 @@ tercel_dim tercel_dim_mod(tercel_dims *dims, tercel_dim a, tercel_dim b);
 tercel_dim tercel_dim_min(tercel_dims *dims, tercel_dim a, tercel_dim b);
 tercel_dim tercel_dim_max(tercel_dims *dims, tercel_dim a, tercel_dim b);
 
-/* numpy broadcasting of two dims: false when both are known and clash.  1 gives the other; a number > 1 wins over an expression; two different
- * expressions give their max. */
+/* numpy broadcasting of two dims: false when both are known and clash.  1 gives the other; a number > 1 wins over an
+ * expression; two different expressions give their max. */
 bool tercel_dim_broadcast(tercel_dims *dims, tercel_dim a, tercel_dim b, tercel_dim *out);
 
 /* "3", "batch", "2*height + 1", "?7" (unknown number 7). */
@@ -54,7 +56,8 @@ void tercel_dim_print(const tercel_dims *dims, tercel_dim dim, tercel_text *out)
 /* Reads what print wrote, up to the first character that can't belong to it; *text moves on.  False: not a dim. */
 bool tercel_dim_parse(tercel_dims *dims, const char **text, const char *end, tercel_dim *out);
 
-/* The same dim in another table (when a graph is cloned), or with symbols replaced: value_of returns false for those left alone. */
+/* The same dim in another table (when a graph is cloned), or with symbols replaced: value_of returns false for those
+ * left alone. */
 typedef bool (*tercel_dim_value_of)(void *user, const char *symbol, int64_t *out);
 tercel_dim tercel_dim_translate(const tercel_dims *from, tercel_dim dim, tercel_dims *to, tercel_dim_value_of value_of,
                                 void *user);

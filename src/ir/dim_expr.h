@@ -1,10 +1,12 @@
 /* How expressions of dims are kept.  For the dim*.c files only.
  *
- * An expression is an atom or a sum.  Atoms: a symbol, an unknown, floor_div, min, max of two dims.  A sum is a constant plus
- * terms, each a coefficient times a product of atoms (a repeated atom is a power), in graded lexicographic order of the atoms, which
- * are ordered by what they say, not by when they were made.  Other operators are written with these:
+ * An expression is an atom or a sum.  Atoms: a symbol, an unknown, floor_div, min, max of two dims.  A sum is a
+ * constant plus terms, each a coefficient times a product of atoms (a repeated atom is a power), in graded
+ * lexicographic order of the atoms, which are ordered by what they say, not by when they were made.  Other operators
+ * are written with these:
  *
- *     mod(a, b) = a - b * floor_div(a, b)        ceil_div(a, b) = floor_div(a + b - 1, b), or -floor_div(-a, b) for a symbolic b
+ *     mod(a, b) = a - b * floor_div(a, b)
+ *     ceil_div(a, b) = floor_div(a + b - 1, b), or -floor_div(-a, b) for a symbolic b
  */
 #ifndef TERCEL_IR_DIM_EXPR_H
 #define TERCEL_IR_DIM_EXPR_H

@@ -2,7 +2,8 @@
  *
  *     sum     = ["-"] product {("+" | "-") product}
  *     product = factor {"*" factor}
- *     factor  = number | symbol | quoted symbol | "?" number | function "(" sum "," sum ")"        functions: floor_div, min, max */
+ *     factor  = number | symbol | quoted symbol | "?" number | function "(" sum "," sum ")"
+ *     functions: floor_div, min, max */
 #include <string.h>
 
 #include "ir/dim.h"

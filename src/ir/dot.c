@@ -1,4 +1,5 @@
-/* Graphs for Graphviz: a box a node, an edge a value; constants are left out but for their number, subgraphs are boxes around theirs. */
+/* Graphs for Graphviz: a box a node, an edge a value; constants are left out but for their number, subgraphs are
+ * boxes around theirs. */
 #include <string.h>
 
 #include "ir/text.h"

@@ -192,7 +192,8 @@ static int64_t saturate_to_i64(double value) {
   return value < -0x1p63 ? INT64_MIN : (int64_t)value;
 }
 
-/* What x86's truncating conversions give, and numpy with them: the most negative number for NaN and what is out of range. */
+/* What x86's truncating conversions give, and numpy with them: the most negative number for NaN and what is out of
+ * range. */
 static int64_t truncate_to_i64(double value) { return value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN; }
 
 static int64_t truncate_to_i32(double value) {

@@ -23,9 +23,9 @@ bool tercel_dtype_parse(const char *name, size_t length, tercel_dtype *out);
 /* Bytes that `elements` elements take, packed types rounded up to a byte; false on overflow, negative count or NONE. */
 bool tercel_dtype_size(tercel_dtype dtype, int64_t elements, size_t *bytes_out);
 
-/* Element `index` of dense data, packed types included.  get_f64 of an integer converts; get_i64 of a float truncates towards
- * zero and saturates (NaN: 0); bool is 0 or 1.  set_* rounds to nearest even (floats), wraps (integers), tests for not zero (bool).
- * Not for complex and strings. */
+/* Element `index` of dense data, packed types included.  get_f64 of an integer converts; get_i64 of a float truncates
+ * towards zero and saturates (NaN: 0); bool is 0 or 1.  set_* rounds to nearest even (floats), wraps (integers),
+ * tests for not zero (bool). Not for complex and strings. */
 double tercel_element_get_f64(const void *data, tercel_dtype dtype, int64_t index);
 int64_t tercel_element_get_i64(const void *data, tercel_dtype dtype, int64_t index);
 void tercel_element_set_f64(void *data, tercel_dtype dtype, int64_t index, double value);
@@ -33,8 +33,9 @@ void tercel_element_set_i64(void *data, tercel_dtype dtype, int64_t index, int64
 /* Copies one element of any type (a string copies its pointer and length). */
 void tercel_element_copy(void *dst, int64_t dst_index, const void *src, int64_t src_index, tercel_dtype dtype);
 
-/* ONNX Cast from element to element, every pair of types but strings.  saturate, round: see base/half.h; float to integer
- * truncates towards zero (out of range: wraps as numpy on x86 does for i32/i64-sized values, stated in the file). */
+/* ONNX Cast from element to element, every pair of types but strings.  saturate, round: see base/half.h; float to
+ * integer truncates towards zero (out of range: wraps as numpy on x86 does for i32/i64-sized values, stated in the
+ * file). */
 void tercel_element_cast(void *dst, tercel_dtype dst_dtype, int64_t dst_index, const void *src, tercel_dtype src_dtype,
                          int64_t src_index, bool saturate, char round);
 

@@ -1,7 +1,7 @@
 /* Making and editing graphs.  Attributes: attr.c.  Copies: clone.c.
  *
- * Arrays grow by doubling inside the arena and leave their old copies behind.  An edit that can fail does its allocations first,
- * so that a failure leaves the graph as it was. */
+ * Arrays grow by doubling inside the arena and leave their old copies behind.  An edit that can fail does its
+ * allocations first, so that a failure leaves the graph as it was. */
 #include "ir/graph.h"
 
 #include <string.h>

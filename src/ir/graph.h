@@ -1,8 +1,9 @@
 /* The graph: SSA values, nodes in order, subgraphs for control flow.
  *
- * A graph owns its values and nodes (one arena; nothing is freed singly, a clone compacts).  Each value has one producer: a node,
- * a graph input or a constant.  Nodes stand in topological order.  A subgraph sees only its own inputs: what it uses of the
- * outer graph is passed to it, as trailing inputs of the node that holds it (`num_captures`) and trailing inputs of each of its subgraphs.
+ * A graph owns its values and nodes (one arena; nothing is freed singly, a clone compacts).  Each value has one
+ * producer: a node, a graph input or a constant.  Nodes stand in topological order.  A subgraph sees only its own
+ * inputs: what it uses of the outer graph is passed to it, as trailing inputs of the node that holds it
+ * (`num_captures`) and trailing inputs of each of its subgraphs.
  *
  *     %y = if(%cond, %x)  then(%x1) -> (%a) { ... }  else(%x2) -> (%b) { ... }       one capture
  */
@@ -41,10 +42,10 @@ struct tercel_value {
 
 struct tercel_node {
   const tercel_op *op;
-  const char *name; /* of the node in the user's file, or made up from its output; never NULL */
+  const char *name;      /* of the node in the user's file, or made up from its output; never NULL */
   tercel_value **inputs; /* NULL: absent */
   uint32_t num_inputs, inputs_capacity;
-  uint32_t num_captures; /* trailing inputs handed to the subgraphs */
+  uint32_t num_captures;  /* trailing inputs handed to the subgraphs */
   tercel_value **outputs; /* NULL: absent */
   uint32_t num_outputs;
   tercel_attr *attrs;
@@ -60,8 +61,8 @@ struct tercel_node {
 
 struct tercel_graph {
   const char *name;
-  tercel_arena *arena; /* shared by a graph and its subgraphs; owned by the outermost */
-  tercel_dims *dims;   /* likewise */
+  tercel_arena *arena;  /* shared by a graph and its subgraphs; owned by the outermost */
+  tercel_dims *dims;    /* likewise */
   tercel_graph *parent; /* of a subgraph: the graph that holds parent_node */
   tercel_node *parent_node;
   tercel_value **inputs;
@@ -75,12 +76,13 @@ struct tercel_graph {
   uint32_t num_nodes;
 };
 
-/* ---- make ---------------------------------------------------------------------------------------------------------- */
+/* ---- make -------------------------------------------------------------------------------------------------------- */
 
 tercel_status tercel_graph_create(const char *name, tercel_graph **out, tercel_error *err);
 void tercel_graph_destroy(tercel_graph *graph); /* the outermost; NULL is fine */
 /* A graph for node->graphs[index]; node must have been added with that many subgraphs. */
-tercel_status tercel_graph_add_subgraph(tercel_node *node, uint32_t index, const char *name, tercel_graph **out, tercel_error *err);
+tercel_status tercel_graph_add_subgraph(tercel_node *node, uint32_t index, const char *name, tercel_graph **out,
+                                        tercel_error *err);
 tercel_status tercel_graph_add_input(tercel_graph *graph, const char *name, const tercel_type *type, tercel_value **out,
                                      tercel_error *err);
 /* tensor->data must stay valid as long as `storage` (retained; NULL: as long as the graph). */
@@ -90,41 +92,46 @@ tercel_status tercel_graph_add_constant(tercel_graph *graph, const char *name, c
 tercel_status tercel_graph_add_new_constant(tercel_graph *graph, const char *name, tercel_dtype dtype, int rank,
                                             const int64_t *dims, tercel_value **out, tercel_error *err);
 /* Small helpers over it. */
-tercel_status tercel_graph_add_i64s(tercel_graph *graph, const char *name, const int64_t *values, size_t count, bool scalar,
-                                    tercel_value **out, tercel_error *err);
+tercel_status tercel_graph_add_i64s(tercel_graph *graph, const char *name, const int64_t *values, size_t count,
+                                    bool scalar, tercel_value **out, tercel_error *err);
 tercel_status tercel_graph_add_scalar(tercel_graph *graph, const char *name, tercel_dtype dtype, double value,
                                       tercel_value **out, tercel_error *err);
 /* Adds a node before `before` (NULL: at the end), with outputs whose types are not inferred yet, named after `name`.
- * Its source is its own name.  num_captures and subgraphs are set by the caller afterwards (num_graphs comes from op). */
-tercel_status tercel_graph_add_node(tercel_graph *graph, const tercel_op *op, const char *name, tercel_value *const *inputs,
-                                    size_t num_inputs, size_t num_outputs, tercel_node *before, tercel_node **out,
-                                    tercel_error *err);
+ * Its source is its own name.  num_captures and subgraphs are set by the caller afterwards (num_graphs comes from
+ * op). */
+tercel_status tercel_graph_add_node(tercel_graph *graph, const tercel_op *op, const char *name,
+                                    tercel_value *const *inputs, size_t num_inputs, size_t num_outputs,
+                                    tercel_node *before, tercel_node **out, tercel_error *err);
 tercel_status tercel_graph_add_output(tercel_graph *graph, tercel_value *value, const char *name, tercel_error *err);
 
-/* ---- attributes ---------------------------------------------------------------------------------------------------- */
+/* ---- attributes -------------------------------------------------------------------------------------------------- */
 
 tercel_status tercel_node_set_int(tercel_node *node, const char *name, int64_t value, tercel_error *err);
 tercel_status tercel_node_set_float(tercel_node *node, const char *name, double value, tercel_error *err);
 tercel_status tercel_node_set_string(tercel_node *node, const char *name, const char *value, tercel_error *err);
-tercel_status tercel_node_set_ints(tercel_node *node, const char *name, const int64_t *values, size_t count, tercel_error *err);
-tercel_status tercel_node_set_floats(tercel_node *node, const char *name, const double *values, size_t count, tercel_error *err);
-tercel_status tercel_node_set_strings(tercel_node *node, const char *name, const char *const *values, size_t count, tercel_error *err);
+tercel_status tercel_node_set_ints(tercel_node *node, const char *name, const int64_t *values, size_t count,
+                                   tercel_error *err);
+tercel_status tercel_node_set_floats(tercel_node *node, const char *name, const double *values, size_t count,
+                                     tercel_error *err);
+tercel_status tercel_node_set_strings(tercel_node *node, const char *name, const char *const *values, size_t count,
+                                      tercel_error *err);
 tercel_status tercel_node_set_dtype(tercel_node *node, const char *name, tercel_dtype value, tercel_error *err);
 /* Copies the program into the graph's arena. */
-tercel_status tercel_node_set_program(tercel_node *node, const char *name, const tercel_program *program, tercel_error *err);
+tercel_status tercel_node_set_program(tercel_node *node, const char *name, const tercel_program *program,
+                                      tercel_error *err);
 void tercel_node_remove_attr(tercel_node *node, const char *name);
 
 /* The attribute, or NULL when it isn't set.  The getters below fall back to the schema's default. */
 const tercel_attr *tercel_node_attr(const tercel_node *node, const char *name);
 int64_t tercel_node_int(const tercel_node *node, const char *name);
 double tercel_node_float(const tercel_node *node, const char *name);
-const char *tercel_node_string(const tercel_node *node, const char *name);           /* NULL without one */
+const char *tercel_node_string(const tercel_node *node, const char *name);                 /* NULL without one */
 const int64_t *tercel_node_ints(const tercel_node *node, const char *name, size_t *count); /* NULL and 0 without */
 const double *tercel_node_floats(const tercel_node *node, const char *name, size_t *count);
 tercel_dtype tercel_node_dtype(const tercel_node *node, const char *name);
 const tercel_program *tercel_node_program(const tercel_node *node, const char *name); /* NULL without one */
 
-/* ---- edit ---------------------------------------------------------------------------------------------------------- */
+/* ---- edit -------------------------------------------------------------------------------------------------------- */
 
 static inline tercel_value *tercel_node_input(const tercel_node *node, size_t i) {
   return i < node->num_inputs ? node->inputs[i] : NULL;
@@ -133,7 +140,9 @@ static inline tercel_value *tercel_node_output(const tercel_node *node, size_t i
   return i < node->num_outputs ? node->outputs[i] : NULL;
 }
 /* Total of uses by nodes and as outputs. */
-static inline uint32_t tercel_value_num_uses(const tercel_value *value) { return value->num_uses + value->num_output_uses; }
+static inline uint32_t tercel_value_num_uses(const tercel_value *value) {
+  return value->num_uses + value->num_output_uses;
+}
 
 /* Sets input i (value may be NULL); i == num_inputs appends. */
 tercel_status tercel_node_set_input(tercel_node *node, size_t i, tercel_value *value, tercel_error *err);
@@ -152,13 +161,13 @@ void tercel_graph_remove_value(tercel_value *value);
 /* Nodes of this graph and all subgraphs. */
 size_t tercel_graph_count_nodes(const tercel_graph *graph);
 
-/* A copy with memory of its own (constants' storage is shared); values and nodes are renumbered densely.  dim_value (may be
- * NULL) replaces symbols by numbers. */
-tercel_status tercel_graph_clone(const tercel_graph *graph, tercel_dim_value_of dim_value, void *user, tercel_graph **out,
-                                 tercel_error *err);
+/* A copy with memory of its own (constants' storage is shared); values and nodes are renumbered densely.  dim_value
+ * (may be NULL) replaces symbols by numbers. */
+tercel_status tercel_graph_clone(const tercel_graph *graph, tercel_dim_value_of dim_value, void *user,
+                                 tercel_graph **out, tercel_error *err);
 
-/* Checks all invariants: order, uses, producers, arities, attributes against the schema, programs, captures; then each op's
- * verify.  An INTERNAL error names the node: a pass broke it (or INVALID_MODEL from an op's verify). */
+/* Checks all invariants: order, uses, producers, arities, attributes against the schema, programs, captures; then
+ * each op's verify.  An INTERNAL error names the node: a pass broke it (or INVALID_MODEL from an op's verify). */
 tercel_status tercel_graph_verify(const tercel_graph *graph, tercel_error *err);
 
 #endif

@@ -18,7 +18,8 @@ typedef enum tercel_name_result {
 
 /* Reads a bare name (the longest) at *text; NONE when there is none.  *text moves behind it. */
 tercel_name_result tercel_name_read_bare(const char **text, const char *end, const char *more);
-/* Reads a quoted one, *text at its quote, into `out` (appended); BAD at *text for a bad escape, a zero or a missing quote. */
+/* Reads a quoted one, *text at its quote, into `out` (appended); BAD at *text for a bad escape, a zero or a missing
+ * quote. */
 tercel_name_result tercel_name_read_quoted(const char **text, const char *end, tercel_text *out);
 
 #endif

@@ -9,12 +9,12 @@
 
 struct tercel_node;
 
-/* ---- types --------------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------------- */
 
 typedef enum tercel_type_kind { TERCEL_TYPE_TENSOR = 0, TERCEL_TYPE_SEQUENCE, TERCEL_TYPE_OPTIONAL } tercel_type_kind;
 
-/* The type of a value.  Tensors: dtype and shape.  Sequences and optionals hold tensors (optional_sequence: an optional that
- * holds a sequence) of this dtype; shape is what all elements share. */
+/* The type of a value.  Tensors: dtype and shape.  Sequences and optionals hold tensors (optional_sequence: an
+ * optional that holds a sequence) of this dtype; shape is what all elements share. */
 typedef struct tercel_type {
   tercel_type_kind kind;
   bool optional_sequence;
@@ -22,9 +22,10 @@ typedef struct tercel_type {
   tercel_shape shape;
 } tercel_type;
 
-/* ---- inference ----------------------------------------------------------------------------------------------------- */
+/* ---- inference --------------------------------------------------------------------------------------------------- */
 
-/* What is known of a value: its type, and for small integer or bool tensors (rank 0 or 1) maybe the contents, which shapes are made of. */
+/* What is known of a value: its type, and for small integer or bool tensors (rank 0 or 1) maybe the contents, which
+ * shapes are made of. */
 typedef struct tercel_fact {
   tercel_type type;
   const tercel_dim *contents; /* num_elements of them, or NULL: not known.  Integers and bools of at most 64 elements */
@@ -32,8 +33,8 @@ typedef struct tercel_fact {
   const tercel_tensor *tensor; /* the whole value, any dtype, where it is constant or already computed; else NULL */
 } tercel_fact;
 
-/* One call of an operator's inference.  Inputs that are absent are NULL.  The operator fills out[]; it arrives zeroed with
- * rank -1.  contents arrays are taken from `arena`. */
+/* One call of an operator's inference.  Inputs that are absent are NULL.  The operator fills out[]; it arrives zeroed
+ * with rank -1.  contents arrays are taken from `arena`. */
 typedef struct tercel_infer {
   const struct tercel_node *node;
   size_t num_inputs, num_outputs;
@@ -46,28 +47,30 @@ typedef struct tercel_infer {
 
 enum { TERCEL_MAX_CONTENTS = 64 };
 
-/* The contents of input i as dims; NULL when not known, in which case the operator leaves what depends on them open (rank -1
- * or unknown dims).  Marks the input as looked at.  count_out may be NULL. */
+/* The contents of input i as dims; NULL when not known, in which case the operator leaves what depends on them open
+ * (rank -1 or unknown dims).  Marks the input as looked at.  count_out may be NULL. */
 const tercel_dim *tercel_infer_contents(tercel_infer *infer, size_t i, int64_t *count_out, tercel_error *err);
 
-/* ---- reference evaluation ------------------------------------------------------------------------------------------ */
+/* ---- reference evaluation ---------------------------------------------------------------------------------------- */
 
-/* One call of an operator's reference kernel.  Outputs that inference could shape arrive with memory; for the others (out[i].data NULL and
- * rank -1) the operator calls tercel_eval_output once it knows the shape.  Absent inputs and outputs are NULL. */
+/* One call of an operator's reference kernel.  Outputs that inference could shape arrive with memory; for the others
+ * (out[i].data NULL and rank -1) the operator calls tercel_eval_output once it knows the shape.  Absent inputs and
+ * outputs are NULL. */
 typedef struct tercel_eval {
   const struct tercel_node *node;
   size_t num_inputs, num_outputs;
   const tercel_tensor *const *in;
   tercel_tensor *const *out;
   tercel_arena *scratch; /* dies with the call */
-  tercel_status (*allocate)(void *user, size_t output, tercel_tensor *tensor, tercel_error *err); /* memory for a shaped tensor */
+  tercel_status (*allocate)(void *user, size_t output, tercel_tensor *tensor,
+                            tercel_error *err); /* memory for a shaped tensor */
   void *user;
 } tercel_eval;
 
 /* Shapes output i (dtype is set already) and gives it memory. */
 tercel_status tercel_eval_output(tercel_eval *eval, size_t i, int rank, const int64_t *dims, tercel_error *err);
 
-/* ---- operators ----------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 typedef struct tercel_attr_spec {
   const char *name; /* NULL ends the list */
@@ -92,7 +95,7 @@ typedef struct tercel_cost {
 
 typedef struct tercel_op {
   const char *name;
-  int id; /* tercel_op_id of ops/ops.h */
+  int id;                     /* tercel_op_id of ops/ops.h */
   int min_inputs, max_inputs; /* max -1: any number; trailing and middle inputs may be absent (NULL) when >= min */
   int min_outputs, max_outputs;
   int num_graphs; /* subgraphs: if 2, loop and scan 1 */
@@ -100,8 +103,9 @@ typedef struct tercel_op {
   const char *about; /* one line */
   const tercel_attr_spec *attrs;
   tercel_status (*infer)(tercel_infer *infer, tercel_error *err);
-  tercel_status (*verify)(const struct tercel_node *node, tercel_error *err); /* beyond arity and attributes; may be NULL */
-  tercel_status (*eval)(tercel_eval *eval, tercel_error *err);                /* NULL for control operators */
+  tercel_status (*verify)(const struct tercel_node *node,
+                          tercel_error *err);                  /* beyond arity and attributes; may be NULL */
+  tercel_status (*eval)(tercel_eval *eval, tercel_error *err); /* NULL for control operators */
   /* flops of one run for these shapes; NULL: one per output element.  Bytes are counted by the caller. */
   double (*flops)(const struct tercel_node *node, const tercel_tensor *const *in, const tercel_tensor *const *out);
 } tercel_op;

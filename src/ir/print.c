@@ -1,4 +1,5 @@
-/* Graphs as text.  parse.c reads it back; the two share this grammar (blanks and "# comments" may stand between any two words):
+/* Graphs as text.  parse.c reads it back; the two share this grammar (blanks and "# comments" may stand between any
+ * two words):
  *
  *     graph    = "graph" string "(" [param {"," param}] ")" "{" {constant | node} "return" [result {"," result}] "}"
  *     param    = value ":" type
@@ -9,15 +10,15 @@
  *     value    = "%" (name | string)             "_": absent
  *     type     = dtype shape | "seq" "(" type ")" | "opt" "(" type ")"
  *     shape    = "[" "*" "]" | "[" [dim {"," dim}] "]"                     dims: dim_text.c
- *     attr     = name "=" (number | string | dtype | program | "[" items "]")       which one: the operator's schema says
- *     data     = "data" "(" elements ")" | "hex" "(" digits ")" | "fill" "(" element ")" | "zeros" "(" ")" | "ramp" "(" ")"
- *              | "hidden" "(" ")"                large data that was left out; can't be read back
+ *     attr     = name "=" (number | string | dtype | program | "[" items "]")   as the schema says
+ *     data     = "data" "(" elements ")" | "hex" "(" digits ")" | "fill" "(" element ")"
+ *              | "zeros" "(" ")" | "ramp" "(" ")" | "hidden" "(" ")"                large data that was left out; can't be read back
  *     program  = "{" number ":" instr {";" instr} "}"                      number: of inputs
  *     instr    = function [":" dtype] ["<" immediates ">"] "(" ["%" register {"," "%" register}] ")"
  *
- * A node without "named" is called as its first output, one without "from" has its own name as its source.  An instruction
- * without a dtype has bool where the function gives bool, else f32.  ramp: element i is i mod 13 - 6, divided by 8 for floats,
- * i mod 13 for unsigned types, i mod 2 for bool. */
+ * A node without "named" is called as its first output, one without "from" has its own name as its source.  An
+ * instruction without a dtype has bool where the function gives bool, else f32.  ramp: element i is i mod 13 - 6,
+ * divided by 8 for floats, i mod 13 for unsigned types, i mod 2 for bool. */
 #include <string.h>
 
 #include "ir/graph_text.h"

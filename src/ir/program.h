@@ -1,8 +1,8 @@
-/* Pointwise programs: what a pointwise node does to each element, and what conv, matmul and others do to each element of
- * their result before it is stored (attribute "epilogue").
+/* Pointwise programs: what a pointwise node does to each element, and what conv, matmul and others do to each element
+ * of their result before it is stored (attribute "epilogue").
  *
- * A program is a list of instructions in SSA form.  Register r < num_inputs is input r (broadcast to the result's shape);
- * register num_inputs + k is the result of instruction k.  The last instruction gives the program's result.
+ * A program is a list of instructions in SSA form.  Register r < num_inputs is input r (broadcast to the result's
+ * shape); register num_inputs + k is the result of instruction k.  The last instruction gives the program's result.
  *
  *     hard-swish:  {2 inputs}  %2 = add %0 %1;  %3 = hard_sigmoid(0.1666, 0.5) %2;  %4 = mul %2 %3
  *
@@ -38,7 +38,8 @@ typedef struct tercel_fn_info {
 const tercel_fn_info *tercel_fn_get_info(tercel_fn fn);
 bool tercel_fn_parse(const char *name, size_t length, tercel_fn *out);
 
-/* f for float dtypes, i for integers and bool: by the dtype of the instruction's operand a (constants: of its result). */
+/* f for float dtypes, i for integers and bool: by the dtype of the instruction's operand a (constants: of its
+ * result). */
 typedef union tercel_immediate {
   double f;
   int64_t i;
@@ -60,8 +61,8 @@ typedef struct tercel_program {
   tercel_instr *instrs;
 } tercel_program;
 
-/* Checks registers and arities, and dtypes against the inputs' dtypes (inputs NULL: no dtypes); *result_out (may be NULL) gets the
- * result's. */
+/* Checks registers and arities, and dtypes against the inputs' dtypes (inputs NULL: no dtypes); *result_out (may be
+ * NULL) gets the result's. */
 tercel_status tercel_program_check(const tercel_program *program, const tercel_dtype *inputs, tercel_dtype *result_out,
                                    tercel_error *err);
 
@@ -69,8 +70,8 @@ tercel_status tercel_program_check(const tercel_program *program, const tercel_d
  * Floats are kept as double but rounded to the instruction's dtype after each one; integers wrap to theirs. */
 void tercel_program_eval(const tercel_program *program, const tercel_dtype *inputs, tercel_immediate *regs);
 
-/* Puts `first` before `second`, whose input `at` becomes first's result: inputs are first's, then second's without `at`.  Fails with
- * UNSUPPORTED when a limit would be passed.  The result lives in the arena. */
+/* Puts `first` before `second`, whose input `at` becomes first's result: inputs are first's, then second's without
+ * `at`.  Fails with UNSUPPORTED when a limit would be passed.  The result lives in the arena. */
 tercel_status tercel_program_chain(tercel_arena *arena, const tercel_program *first, const tercel_program *second,
                                    int at, tercel_program *out, tercel_error *err);
 

@@ -1,5 +1,5 @@
-/* What the pointwise functions compute, one element at a time, in f64 and with the C library's functions: the truth that folding uses
- * and kernels are tested against.  Not for speed. */
+/* What the pointwise functions compute, one element at a time, in f64 and with the C library's functions: the truth
+ * that folding uses and kernels are tested against.  Not for speed. */
 #include <math.h>
 #include <string.h>
 

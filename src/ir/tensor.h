@@ -26,10 +26,18 @@ int64_t tercel_tensor_num_elements(const tercel_tensor *tensor);
 bool tercel_tensor_set_shape(tercel_tensor *tensor, tercel_dtype dtype, int rank, const int64_t *dims);
 bool tercel_tensor_same_shape(const tercel_tensor *a, const tercel_tensor *b);
 
-static inline double tercel_tensor_get_f64(const tercel_tensor *t, int64_t i) { return tercel_element_get_f64(t->data, t->dtype, i); }
-static inline int64_t tercel_tensor_get_i64(const tercel_tensor *t, int64_t i) { return tercel_element_get_i64(t->data, t->dtype, i); }
-static inline void tercel_tensor_set_f64(tercel_tensor *t, int64_t i, double v) { tercel_element_set_f64(t->data, t->dtype, i, v); }
-static inline void tercel_tensor_set_i64(tercel_tensor *t, int64_t i, int64_t v) { tercel_element_set_i64(t->data, t->dtype, i, v); }
+static inline double tercel_tensor_get_f64(const tercel_tensor *t, int64_t i) {
+  return tercel_element_get_f64(t->data, t->dtype, i);
+}
+static inline int64_t tercel_tensor_get_i64(const tercel_tensor *t, int64_t i) {
+  return tercel_element_get_i64(t->data, t->dtype, i);
+}
+static inline void tercel_tensor_set_f64(tercel_tensor *t, int64_t i, double v) {
+  tercel_element_set_f64(t->data, t->dtype, i, v);
+}
+static inline void tercel_tensor_set_i64(tercel_tensor *t, int64_t i, int64_t v) {
+  tercel_element_set_i64(t->data, t->dtype, i, v);
+}
 
 /* Row-major strides in elements. */
 void tercel_tensor_strides(const tercel_tensor *tensor, int64_t strides[TERCEL_MAX_RANK]);

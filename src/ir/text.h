@@ -1,4 +1,5 @@
-/* The text form of a graph: printed for people and tests, read back by tests and tools.  The grammar stands in print.c's head.
+/* The text form of a graph: printed for people and tests, read back by tests and tools.  The grammar stands in
+ * print.c's head.
  *
  *     graph "net" (%x: f32[batch, 3, 8, 8]) {
  *       %w: f32[4, 3, 3, 3] = constant data(...)          also hex(), zeros(), fill(), ramp()
@@ -12,15 +13,18 @@
 #include "ir/graph.h"
 
 typedef struct tercel_text_options {
-  bool all_data; /* print constants whole (hexadecimal above 16 elements), so that the text holds the model; else only a summary */
+  bool all_data; /* print constants whole, so that the text holds the model; else large ones as hidden() */
 } tercel_text_options;
 
-tercel_status tercel_graph_print(const tercel_graph *graph, const tercel_text_options *options, tercel_text *out, tercel_error *err);
+tercel_status tercel_graph_print(const tercel_graph *graph, const tercel_text_options *options, tercel_text *out,
+                                 tercel_error *err);
 tercel_status tercel_graph_print_dot(const tercel_graph *graph, tercel_text *out, tercel_error *err);
 /* ops: the operators that may occur.  Errors name line and column.  Depth and sizes are bounded. */
-tercel_status tercel_graph_parse(const char *text, size_t length, const tercel_op *const *ops, tercel_graph **out, tercel_error *err);
+tercel_status tercel_graph_parse(const char *text, size_t length, const tercel_op *const *ops, tercel_graph **out,
+                                 tercel_error *err);
 
-void tercel_type_print(const tercel_dims *dims, const tercel_type *type, tercel_text *out); /* "f32[batch, 3]", "seq(f32[*])" */
+void tercel_type_print(const tercel_dims *dims, const tercel_type *type,
+                       tercel_text *out);                                   /* "f32[batch, 3]", "seq(f32[*])" */
 void tercel_program_print(const tercel_program *program, tercel_text *out); /* "{1: relu(%0)}" */
 
 #endif

@@ -1,5 +1,6 @@
-/* Checks that a graph holds together: lists, ids, producers, uses, order, arities, attributes, captures; then what each operator asks for.
- * A broken graph is a pass's or importer's fault (INTERNAL); only an operator's own check speaks of the model. */
+/* Checks that a graph holds together: lists, ids, producers, uses, order, arities, attributes, captures; then what
+ * each operator asks for. A broken graph is a pass's or importer's fault (INTERNAL); only an operator's own check
+ * speaks of the model. */
 #include <string.h>
 
 #include "ir/graph.h"

@@ -1,8 +1,11 @@
-/* Activations written out in their parts, as one function each.  Factors may stand anywhere in the product, as exporters put them.
+/* Activations written out in their parts, as one function each.  Factors may stand anywhere in the product, as
+ * exporters put them.
  *
- *     GELU          x / 2 (1 + erf(x / sqrt 2))                 GELU, tanh    x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+ *     GELU          x / 2 (1 + erf(x / sqrt 2))
+ *     GELU, tanh    x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
  *     SiLU          x sigmoid(p x)                              mish          x tanh(softplus x)
- *     hard-swish    x clip(x + 3, 0, 6) / 6                     hard-sigmoid  clip(p x + q, 0, 1),  clip(x + 3, 0, 6) / 6 */
+ *     hard-swish    x clip(x + 3, 0, 6) / 6
+ *     hard-sigmoid  clip(p x + q, 0, 1),  clip(x + 3, 0, 6) / 6 */
 #include "optimize/pattern.h"
 
 /* A product of two that may be an activation of x: the other term and the factor. */

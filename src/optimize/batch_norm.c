@@ -1,4 +1,5 @@
-/* Batch norm with constant statistics as x * factor + offset, which then folds into a convolution or joins a pointwise chain. */
+/* Batch norm with constant statistics as x * factor + offset, which then folds into a convolution or joins a
+ * pointwise chain. */
 #include <math.h>
 
 #include "optimize/canonicalize.h"

@@ -96,7 +96,8 @@ static tercel_status apply_concat(tercel_pass_context *context, const char *name
 
 static bool is_view(const tercel_node *node) { return node && node->op->flags & TERCEL_OP_VIEW; }
 
-/* A view of a view is a reshape of what lies below both; a reshape to a shape known well enough has a constant target. */
+/* A view of a view is a reshape of what lies below both; a reshape to a shape known well enough has a constant
+ * target. */
 static tercel_status apply_view(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
   int64_t target[TERCEL_MAX_RANK];
   tercel_value *x = node->inputs[0];

@@ -1,5 +1,5 @@
-/* Pointwise operators of one function: those that change nothing go, constants stand on the right, subtraction of a constant is an
- * addition, min and max with a number are a clip. */
+/* Pointwise operators of one function: those that change nothing go, constants stand on the right, subtraction of a
+ * constant is an addition, min and max with a number are a clip. */
 #include <math.h>
 
 #include "optimize/canonicalize.h"

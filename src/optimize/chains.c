@@ -1,7 +1,7 @@
 /* Chains of pointwise operators as one program, so that what lies between them is never stored.
  *
- * An operator joins its consumer when nobody else reads it and both have the same shape: a smaller one, broadcast in the consumer,
- * would be computed again for every place it is broadcast to. */
+ * An operator joins its consumer when nobody else reads it and both have the same shape: a smaller one, broadcast in
+ * the consumer, would be computed again for every place it is broadcast to. */
 #include "optimize/operands.h"
 #include "optimize/rules.h"
 

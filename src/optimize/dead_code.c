@@ -1,7 +1,7 @@
 /* Removes what no output of the graph needs: nodes, optional outputs that nobody reads, constants.
  *
- * What a fusion left behind is removed without a word: the fused node speaks for it.  Only nodes of the user's file that are gone
- * for good are decisions. */
+ * What a fusion left behind is removed without a word: the fused node speaks for it.  Only nodes of the user's file
+ * that are gone for good are decisions. */
 #include "optimize/rewrite.h"
 
 /* Removed nodes, whose memory stays until the graph's arena goes. */

@@ -1,7 +1,7 @@
 /* Constant folding: what depends on constants only is computed now, by the operators' reference kernels.
  *
- * Not folded: what would store much more than it reads (a mask expanded from one number is cheaper made in each run than kept), and what
- * would take the reference kernel too long. */
+ * Not folded: what would store much more than it reads (a mask expanded from one number is cheaper made in each run
+ * than kept), and what would take the reference kernel too long. */
 #include "optimize/rewrite.h"
 
 static const size_t max_bytes = 64 << 20; /* of all outputs */
@@ -56,7 +56,8 @@ static tercel_status replace_outputs(tercel_node *node, const tercel_tensor *out
   return TERCEL_OK;
 }
 
-/* A node that can't be computed (an index out of range, say) stays: it may never run, and if it does, it says so then. */
+/* A node that can't be computed (an index out of range, say) stays: it may never run, and if it does, it says so
+ * then. */
 static tercel_status fold(tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out, tercel_arena *scratch,
                           tercel_pass_context *context, tercel_error *err) {
   tercel_error why = {0};

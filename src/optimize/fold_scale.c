@@ -1,5 +1,5 @@
-/* Constant factors and offsets (batch norm, in the form that canonicalize gives it) folded into the weights and bias of the conv,
- * conv_transpose or matmul before them, or after them where that is exact.
+/* Constant factors and offsets (batch norm, in the form that canonicalize gives it) folded into the weights and bias
+ * of the conv, conv_transpose or matmul before them, or after them where that is exact.
  *
  *     (conv(x, w) + b) * c = conv(x, w c) + b c            per output channel
  *     conv(x * c, w)       = conv(x, w c)                  per input channel; padding is 0 and stays 0
@@ -36,7 +36,8 @@ static bool read_maker(tercel_node *node, maker *out) {
   return true;
 }
 
-/* How channels lie in weights, as nested loops: groups x repeats x per_group x inner elements; channel number is g * per_group + c. */
+/* How channels lie in weights, as nested loops: groups x repeats x per_group x inner elements; channel number is g *
+ * per_group + c. */
 typedef struct layout {
   int64_t groups, repeats, per_group, inner;
 } layout;
@@ -260,7 +261,8 @@ static bool moves_only(const tercel_node *node) {
   return node && (node->op->flags & TERCEL_OP_VIEW || tercel_is(node, TERCEL_OP_TRANSPOSE));
 }
 
-/* One factor on an operand is a factor on the product (the bias is added after it), whatever views and transposes lie between. */
+/* One factor on an operand is a factor on the product (the bias is added after it), whatever views and transposes lie
+ * between. */
 static tercel_status apply_before_matmul(tercel_pass_context *context, const char *name, tercel_node *node,
                                          tercel_error *err) {
   maker m;

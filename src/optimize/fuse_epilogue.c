@@ -1,6 +1,6 @@
-/* Pointwise operators that follow conv, conv_transpose or matmul become its epilogue: activation, residual and the like are applied where
- * the result is stored anyway.  Inputs besides the result become extras, and the fused node stands where the pointwise one stood,
- * so that everything it reads is there. */
+/* Pointwise operators that follow conv, conv_transpose or matmul become its epilogue: activation, residual and the
+ * like are applied where the result is stored anyway.  Inputs besides the result become extras, and the fused node
+ * stands where the pointwise one stood, so that everything it reads is there. */
 #include "optimize/operands.h"
 #include "optimize/rules.h"
 #include "optimize/shapes.h"
@@ -90,7 +90,8 @@ static tercel_status fuse(tercel_pass_context *context, const char *name, tercel
   return replace(context, name, node, value->producer, &o, err);
 }
 
-/* Of several makers (a sum of two convolutions) the last one takes it: the others are done by then.  Marks number the nodes. */
+/* Of several makers (a sum of two convolutions) the last one takes it: the others are done by then.  Marks number the
+ * nodes. */
 static tercel_status apply_epilogue(tercel_pass_context *context, const char *name, tercel_node *node,
                                     tercel_error *err) {
   tercel_value *best = NULL;

@@ -1,4 +1,5 @@
-/* If with a constant condition: the branch's nodes take its place.  Constants that subgraphs capture become constants of theirs. */
+/* If with a constant condition: the branch's nodes take its place.  Constants that subgraphs capture become constants
+ * of theirs. */
 #include "optimize/rewrite.h"
 
 /* ---- captured constants ---- */

@@ -15,7 +15,8 @@ tercel_status tercel_operands_read(tercel_arena *arena, const tercel_node *node,
                                    tercel_error *err);
 /* Inputs that are the same value become one. */
 void tercel_operands_merge_equal(tercel_operands *operands);
-/* Constant inputs of one element become constants of the program, while another input remains that gives the result its shape. */
+/* Constant inputs of one element become constants of the program, while another input remains that gives the result
+ * its shape. */
 tercel_status tercel_operands_absorb_scalars(tercel_operands *operands, const tercel_shape *result, tercel_error *err);
 /* The index of the value among the inputs, or -1. */
 int tercel_operands_find(const tercel_operands *operands, const tercel_value *value);

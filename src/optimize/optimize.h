@@ -1,14 +1,14 @@
 /* optimize: the graph made cheaper without changing what it computes.  Knows ops, ir and base.
  *
- * Passes stand in passes.inc, one file each.  A pass looks at one graph (the runner visits subgraphs), changes what it can, and records each
- * change and each near miss in the decisions log.  Rewrites of f32 may change rounding as much as writing the same sum in another order
- * does; other dtypes keep their exact results. */
+ * Passes stand in passes.inc, one file each.  A pass looks at one graph (the runner visits subgraphs), changes what
+ * it can, and records each change and each near miss in the decisions log.  Rewrites of f32 may change rounding as
+ * much as writing the same sum in another order does; other dtypes keep their exact results. */
 #ifndef TERCEL_OPTIMIZE_OPTIMIZE_H
 #define TERCEL_OPTIMIZE_OPTIMIZE_H
 
 #include "ops/ops.h"
 
-/* ---- decisions ----------------------------------------------------------------------------------------------------- */
+/* ---- decisions --------------------------------------------------------------------------------------------------- */
 
 /* What a rule did to a node, or what kept it from doing so. */
 typedef struct tercel_decision {
@@ -25,10 +25,11 @@ typedef struct tercel_decisions {
 } tercel_decisions;
 
 void tercel_decisions_deinit(tercel_decisions *decisions);
-/* One line a decision: "fuse-epilogue: activation: Conv_0 + Relu_1" or "...: refused Relu_3: its input has 2 consumers". */
+/* One line a decision: "fuse-epilogue: activation: Conv_0 + Relu_1" or "...: refused Relu_3: its input has 2
+ * consumers". */
 void tercel_decisions_print(const tercel_decisions *decisions, tercel_text *out);
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 typedef struct tercel_optimize_options {
   const char *disabled; /* names of passes to leave out, separated by commas; NULL: none */
@@ -36,12 +37,12 @@ typedef struct tercel_optimize_options {
   int level;            /* 0: the last stage; else no stage beyond it */
 } tercel_optimize_options;
 
-/* Optimizes in place.  options and decisions may be NULL.  INVALID_ARGUMENT names a pass that does not exist; a failure leaves the graph
- * fit for tercel_graph_destroy only. */
+/* Optimizes in place.  options and decisions may be NULL.  INVALID_ARGUMENT names a pass that does not exist; a
+ * failure leaves the graph fit for tercel_graph_destroy only. */
 tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options *options, tercel_decisions *decisions,
                               tercel_error *err);
 
-/* ---- passes -------------------------------------------------------------------------------------------------------- */
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
 
 /* What a pass works with. */
 typedef struct tercel_pass_context {

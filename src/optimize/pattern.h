@@ -1,4 +1,4 @@
-/* Patterns of several nodes: what was matched on the way, so that a rule can check that nobody else reads the inside. */
+/* Patterns of several nodes: what was matched on the way, so that a rule can check that nobody else reads it. */
 #ifndef TERCEL_OPTIMIZE_PATTERN_H
 #define TERCEL_OPTIMIZE_PATTERN_H
 

@@ -18,7 +18,8 @@ static inline bool tercel_has_one_use(const tercel_value *value) {
 /* Why the value can't be fused away, as a phrase for a refusal: "its input has 3 consumers". */
 const char *tercel_describe_uses(const tercel_value *value, char buffer[64]);
 
-/* The function of a pointwise node that applies just one to its inputs in order; TERCEL_FN_COUNT for every other node or NULL. */
+/* The function of a pointwise node that applies just one to its inputs in order; TERCEL_FN_COUNT for every other node
+ * or NULL. */
 tercel_fn tercel_single_fn(const tercel_node *node);
 /* The node that makes the value by just that function; NULL when it is made otherwise. */
 tercel_node *tercel_fn_node(const tercel_value *value, tercel_fn fn);
@@ -37,14 +38,16 @@ bool tercel_is_f32(const tercel_value *value);
 
 /* ---- rewrite ---- */
 
-/* Adds a node before `before`, with one output and `like`'s sources; attributes are the caller's to set before tercel_rewrite_infer. */
+/* Adds a node before `before`, with one output and `like`'s sources; attributes are the caller's to set before
+ * tercel_rewrite_infer. */
 tercel_status tercel_rewrite_add(tercel_op_id op, const tercel_node *like, tercel_value *const *inputs,
                                  size_t num_inputs, tercel_node *before, tercel_node **out, tercel_error *err);
 /* A pointwise node of one function. */
 tercel_status tercel_rewrite_add_fn(tercel_fn fn, const tercel_node *like, tercel_value *const *inputs,
                                     size_t num_inputs, const tercel_immediate immediates[2], tercel_node *before,
                                     tercel_node **out, tercel_error *err);
-/* Everything that read `old` reads `by` instead, which takes over its name when a node just made it, and what is known of its type. */
+/* Everything that read `old` reads `by` instead, which takes over its name when a node just made it, and what is
+ * known of its type. */
 tercel_status tercel_rewrite_replace(tercel_value *old, tercel_value *by, tercel_error *err);
 /* Records the change, replaces node's first output by `by` and removes the node.  by's producer, when it is new, should
  * have node's sources. */

@@ -6,8 +6,8 @@
 
 enum { TERCEL_ANY_OP = -1 };
 
-/* Tries to rewrite `node`.  When it does (tercel_made was called), node may be gone; nodes after it, and their order, are untouched.
- * New nodes stand before it.  What has no readers any more is left to the dead-code pass. */
+/* Tries to rewrite `node`.  When it does (tercel_made was called), node may be gone; nodes after it, and their order,
+ * are untouched. New nodes stand before it.  What has no readers any more is left to the dead-code pass. */
 typedef struct tercel_rule {
   const char *name; /* as in decisions */
   int op;           /* of the node it looks at, or TERCEL_ANY_OP */

@@ -1,6 +1,7 @@
-/* Transposes: two in a row become one, those that undo each other go, those that move only dims of 1 become reshapes, matmul
- * reads transposed operands by itself, and the rest sinks towards the outputs through operators that don't care for the order of
- * dims, where it meets others.  Sinking alone saves nothing but never adds a transpose, and it only goes one way, so it ends. */
+/* Transposes: two in a row become one, those that undo each other go, those that move only dims of 1 become reshapes,
+ * matmul reads transposed operands by itself, and the rest sinks towards the outputs through operators that don't
+ * care for the order of dims, where it meets others.  Sinking alone saves nothing but never adds a transpose, and it
+ * only goes one way, so it ends. */
 #include <string.h>
 
 #include "optimize/rules.h"
@@ -89,8 +90,8 @@ static tercel_status apply_reshape(tercel_pass_context *context, const char *nam
 
 /* ---- matmul ---- */
 
-/* An operand whose last two dims are swapped is read so; one whose rows end up scattered is transposed by whole rows instead, and read
- * swapped. */
+/* An operand whose last two dims are swapped is read so; one whose rows end up scattered is transposed by whole rows
+ * instead, and read swapped. */
 static tercel_status apply_matmul_operand(tercel_pass_context *context, const char *name, tercel_node *node,
                                           uint32_t side, tercel_error *err) {
   tercel_node *const transpose = tercel_producer(node->inputs[side], TERCEL_OP_TRANSPOSE);
