@@ -102,7 +102,13 @@ void tercel_onnx_build_if(tercel_onnx_call *c) {
 
 /* ---- Loop ------------------------------------------------------------------------------------------------------------ */
 
-static tercel_type scalar_type(tercel_dtype dtype) { return (tercel_type){.dtype = dtype}; }
+/* The iteration number and the condition: scalars, or lists of one where the body says so, as old exporters do. */
+static tercel_type counter_type(const tercel_onnx_graph *body, size_t input, tercel_dtype dtype) {
+  const tercel_onnx_type *const type = input < body->inputs.count ? body->inputs.items[input].type : NULL;
+  const tercel_onnx_shape *const shape = type && type->tensor ? type->tensor->shape : NULL;
+  const bool list = shape && shape->dims.count == 1;
+  return (tercel_type){.dtype = dtype, .shape = {.rank = list, .dims = {1}}};
+}
 
 /* What an iteration hands on keeps its element type and rank; its dims may change. */
 static tercel_type carried_type(tercel_onnx_call *c, const tercel_value *initial) {
@@ -134,8 +140,8 @@ void tercel_onnx_build_loop(tercel_onnx_call *c) {
   }
   inputs[0] = rank_0(c, tercel_onnx_in(c, 0));
   inputs[1] = rank_0(c, tercel_onnx_in(c, 1));
-  types[0] = scalar_type(TERCEL_DTYPE_I64);
-  types[1] = scalar_type(TERCEL_DTYPE_BOOL);
+  types[0] = counter_type(body, 0, TERCEL_DTYPE_I64);
+  types[1] = counter_type(body, 1, TERCEL_DTYPE_BOOL);
   for (size_t i = 2; i < num_own; i++) {
     inputs[i] = tercel_onnx_in(c, i);
     if (inputs[i])

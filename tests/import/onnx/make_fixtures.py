@@ -179,6 +179,10 @@ def good_subgraphs():
                         [info("cond2", [], T.BOOL), info("v2", None), info("scan", None)])
     good("loop_captures", model([n("Exp", ["x"], ["step"]), n("Loop", ["trips", "", "x"], ["y", "s"], body=body)],
                                 [info("x"), info("trips", [], T.INT64)], [info("y", None), info("s", None)]))
+    listed = h.make_graph([n("Cast", ["i"], ["f"], to=T.FLOAT), n("Add", ["v", "f"], ["v2"]), n("Identity", ["cond"], ["cond2"])], "listed",
+                          [info("i", [1], T.INT64), info("cond", [1], T.BOOL), info("v", [4])],
+                          [info("cond2", [1], T.BOOL), info("v2", None)])
+    good("loop_counts_in_lists", model([n("Loop", ["trips", "", "x"], ["y"], body=listed)], [info("x"), info("trips", [1], T.INT64)]))
     scan = h.make_graph([n("Add", ["s", "e"], ["s2"]), n("Mul", ["e", "e"], ["o"])], "scan", [info("s", [3]), info("e", [3])],
                         [info("s2", None), info("o", None)])
     good("scan", model([n("Scan", ["s0", "x"], ["y", "z"], body=scan, num_scan_inputs=1, scan_input_axes=[1])],
