@@ -190,7 +190,7 @@ static tercel_status import_once(void *path, tercel_error *err) {
 
 static void test_allocation_failures(void **state) {
   (void)state;
-  static const char *const files[] = {"functions",          "if_captures",   "typed_fields",
+  static const char *const files[] = {"functions",          "if_captures",   "sequence_map", "typed_fields",
                                       "sparse_initializer", "external_data", "metadata"};
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     char path[512];

@@ -430,7 +430,7 @@ static tercel_status add_outputs(tercel_onnx_scope *scope, const tercel_onnx_gra
   return TERCEL_OK;
 }
 
-/* Initializers and inputs stand in scope already. */
+/* Builds the nodes; initializers and inputs stand in scope already. */
 static tercel_status fill_graph(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_graph *proto,
                                 bool *poisoned, tercel_error *err) {
   tercel_map declared = {0};
@@ -439,7 +439,6 @@ static tercel_status fill_graph(tercel_onnx *o, tercel_onnx_scope *scope, const 
   for (size_t i = 0; status == TERCEL_OK && i < proto->value_infos.count; i++)
     status = tercel_map_set(&declared, proto->value_infos.items[i].name, &proto->value_infos.items[i], err);
   if (status == TERCEL_OK) status = build_nodes(o, scope, &proto->nodes, &declared, err);
-  if (status == TERCEL_OK) status = add_outputs(scope, proto, poisoned, err);
   *poisoned |= o->num_unsupported > noted;
   tercel_map_deinit(&declared);
   return status;
@@ -453,6 +452,7 @@ tercel_status tercel_onnx_build_main(tercel_onnx *o, tercel_graph *graph, tercel
   tercel_status status = add_initializers(o, &scope, proto, err);
   if (status == TERCEL_OK) status = add_main_inputs(o, &scope, proto, err);
   if (status == TERCEL_OK) status = fill_graph(o, &scope, proto, &poisoned, err);
+  if (status == TERCEL_OK) status = add_outputs(&scope, proto, &poisoned, err);
   tercel_map_deinit(&scope.values);
   return status;
 }
@@ -496,6 +496,34 @@ tercel_status tercel_onnx_build_subgraph(tercel_onnx *o, const tercel_onnx_scope
   if (status == TERCEL_OK) status = add_captures(outer, &scope, subgraph->free_names, err);
   if (status == TERCEL_OK) status = add_initializers(o, &scope, subgraph->proto, err);
   if (status == TERCEL_OK) status = fill_graph(o, &scope, subgraph->proto, poisoned, err);
+  if (status == TERCEL_OK) status = add_outputs(&scope, subgraph->proto, poisoned, err);
+  tercel_map_deinit(&scope.values);
+  return status;
+}
+
+static tercel_status find_outputs(const tercel_onnx_scope *scope, const tercel_onnx_graph *proto,
+                                  tercel_value **outputs, tercel_error *err) {
+  for (size_t i = 0; i < proto->outputs.count; i++) {
+    outputs[i] = find(scope, proto->outputs.items[i].name);
+    if (!outputs[i])
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s': nothing defines its output '%s'", proto->name,
+                         proto->outputs.items[i].name);
+  }
+  return TERCEL_OK;
+}
+
+tercel_status tercel_onnx_build_body(tercel_onnx *o, const tercel_onnx_scope *outer, tercel_graph *graph,
+                                     const tercel_onnx_body *body, tercel_value **outputs, bool *poisoned,
+                                     tercel_error *err) {
+  tercel_onnx_scope scope = {.frame = outer->frame, .graph = graph};
+  tercel_status status = add_captures(outer, &scope, body->free_names, err);
+  for (size_t i = 0; status == TERCEL_OK && i < body->proto->inputs.count; i++)
+    status = define(&scope, body->proto->inputs.items[i].name, body->inputs[i], err);
+  if (status == TERCEL_OK) status = add_initializers(o, &scope, body->proto, err);
+  if (status == TERCEL_OK) status = fill_graph(o, &scope, body->proto, poisoned, err);
+  if (status == TERCEL_OK) status = find_outputs(&scope, body->proto, outputs, err);
+  for (size_t i = 0; status == TERCEL_OK && i < body->proto->outputs.count; i++)
+    *poisoned |= outputs[i] == TERCEL_ONNX_POISON;
   tercel_map_deinit(&scope.values);
   return status;
 }
@@ -530,12 +558,7 @@ tercel_status tercel_onnx_inline_graph(tercel_onnx *o, const tercel_onnx_scope *
   for (size_t i = 0; i < num_inputs; i++) TERCEL_CHECK(define(&scope, proto->inputs.items[i].name, inputs[i], err));
   TERCEL_CHECK(add_initializers(o, &scope, proto, err));
   TERCEL_CHECK(build_nodes(o, &scope, &proto->nodes, &nothing_declared, err));
-  for (size_t i = 0; i < num_outputs; i++) {
-    outputs[i] = find(&scope, proto->outputs.items[i].name);
-    if (!outputs[i])
-      TERCEL_CHECK(tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s': nothing defines its output '%s'", proto->name,
-                               proto->outputs.items[i].name));
-  }
+  TERCEL_CHECK(find_outputs(&scope, proto, outputs, err));
 done:
   tercel_map_deinit(&scope.values);
   return status;

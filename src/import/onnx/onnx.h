@@ -135,4 +135,15 @@ tercel_status tercel_onnx_inline_graph(tercel_onnx *o, const tercel_onnx_scope *
                                        tercel_value *const *inputs, size_t num_inputs, tercel_value **outputs,
                                        size_t num_outputs, tercel_error *err);
 
+/* The same for a subgraph that is made up here: `inputs` are values of `graph` for each input of proto; the free names come in as
+ * further inputs of the graph; outputs[i] (as many as proto has) are values of it, not yet its outputs. */
+typedef struct tercel_onnx_body {
+  const tercel_onnx_graph *proto;
+  tercel_value *const *inputs;
+  const tercel_onnx_free_names *free_names;
+} tercel_onnx_body;
+tercel_status tercel_onnx_build_body(tercel_onnx *o, const tercel_onnx_scope *outer, tercel_graph *graph,
+                                     const tercel_onnx_body *body, tercel_value **outputs, bool *poisoned,
+                                     tercel_error *err);
+
 #endif

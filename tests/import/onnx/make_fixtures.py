@@ -183,6 +183,10 @@ def good_subgraphs():
                           [info("i", [1], T.INT64), info("cond", [1], T.BOOL), info("v", [4])],
                           [info("cond2", [1], T.BOOL), info("v2", None)])
     good("loop_counts_in_lists", model([n("Loop", ["trips", "", "x"], ["y"], body=listed)], [info("x"), info("trips", [1], T.INT64)]))
+    each = h.make_graph([n("Add", ["e", "b"], ["t"]), n("Mul", ["t", "outside"], ["r"])], "each", [info("e"), info("b")], [info("r", [4])])
+    parts = h.make_value_info("s", h.make_sequence_type_proto(h.make_tensor_type_proto(T.FLOAT, [4])))
+    mapped = h.make_value_info("y", h.make_sequence_type_proto(h.make_tensor_type_proto(T.FLOAT, None)))
+    good("sequence_map", model([n("Exp", ["x"], ["outside"]), n("SequenceMap", ["s", "x"], ["y"], body=each)], [info("x"), parts], [mapped]))
     scan = h.make_graph([n("Add", ["s", "e"], ["s2"]), n("Mul", ["e", "e"], ["o"])], "scan", [info("s", [3]), info("e", [3])],
                         [info("s2", None), info("o", None)])
     good("scan", model([n("Scan", ["s0", "x"], ["y", "z"], body=scan, num_scan_inputs=1, scan_input_axes=[1])],
