@@ -112,6 +112,25 @@ done:
   return status;
 }
 
+static void count_reference(const tercel_step *step, int depth, void *user) {
+  (void)depth;
+  uint32_t *const counts = user;
+  if (step->kernel == tercel_reference_kernel() && !(step->node->op->flags & TERCEL_OP_VIEW))
+    ++counts[step->node->op->id];
+}
+
+/* A fallback to plain kernels is not silent. */
+static void report_reference(const tercel_plan *plan) {
+  if (!tercel_log_enabled(TERCEL_LOG_INFO)) return;
+  uint32_t counts[TERCEL_OP_COUNT] = {0};
+  tercel_plan_visit(plan, count_reference, counts);
+  for (int i = 0; i < TERCEL_OP_COUNT; ++i)
+    if (counts[i] > 0)
+      tercel_log(TERCEL_LOG_INFO,
+                 "%u %s node%s run on the plain reference kernel: no fast one takes their types or shapes", counts[i],
+                 tercel_ops()[i]->name, counts[i] > 1 ? "s" : "");
+}
+
 tercel_status tercel_plan_create(const tercel_graph *graph, const tercel_backend *backend, int num_threads,
                                  tercel_plan **out, tercel_error *err) {
   lowering lower = {.backend = backend, .num_threads = num_threads};
@@ -126,6 +145,7 @@ tercel_status tercel_plan_create(const tercel_graph *graph, const tercel_backend
     tercel_plan_destroy(plan);
     return status;
   }
+  report_reference(plan);
   *out = plan;
   return TERCEL_OK;
 }
@@ -145,6 +165,11 @@ void tercel_plan_destroy(tercel_plan *plan) {
   tercel_free(plan->steps);
   tercel_free(plan->lives);
   tercel_free(plan);
+}
+
+const char *tercel_step_tactic(const tercel_step *step) {
+  if (step->kernel == NULL) return "executor";
+  return step->node->op->flags & TERCEL_OP_VIEW ? "view" : step->kernel->name;
 }
 
 static void visit_plan(const tercel_plan *plan, int depth, tercel_plan_visit_fn visit, void *user) {

@@ -44,6 +44,9 @@ tercel_status tercel_plan_create(const tercel_graph *graph, const tercel_backend
                                  tercel_plan **out, tercel_error *err);
 void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
 
+/* What runs a step, for reports: the kernel's name; "view" where the output is told to lie in the input; "executor" for control steps. */
+const char *tercel_step_tactic(const tercel_step *step);
+
 /* Visits the steps of a plan and of all below it in the order of their rows. */
 typedef void (*tercel_plan_visit_fn)(const tercel_step *step, int depth, void *user);
 void tercel_plan_visit(const tercel_plan *plan, tercel_plan_visit_fn visit, void *user);

@@ -4,8 +4,7 @@
 static void print_step(const tercel_step *step, int depth, void *user) {
   tercel_text *const text = user;
   const tercel_node *const node = step->node;
-  tercel_text_add(text, "%5u  %*s%-18s %-24s ", step->row, 2 * depth, "", node->op->name,
-                  step->kernel != NULL ? step->kernel->name : "executor");
+  tercel_text_add(text, "%5u  %*s%-18s %-24s ", step->row, 2 * depth, "", node->op->name, tercel_step_tactic(step));
   for (uint32_t i = 0; i < node->num_outputs; ++i) {
     if (i > 0) tercel_text_add(text, ", ");
     if (node->outputs[i] != NULL)

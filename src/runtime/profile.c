@@ -96,7 +96,7 @@ bool tercel_profile_get(const tercel_profile *profile, size_t index, tercel_prof
   const tercel_step *const step = entry->step;
   *out = (tercel_profile_row){.name = step->node->name,
                               .op = step->node->op->name,
-                              .tactic = step->kernel != NULL ? step->kernel->name : "executor",
+                              .tactic = tercel_step_tactic(step),
                               .sources = entry->sources,
                               .shape = entry->shape,
                               .num_runs = entry->num_runs,
