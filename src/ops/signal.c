@@ -1,6 +1,8 @@
-/* dft, stft, mel_weight_matrix: spectra of sampled signals.  Transforms are computed in double, by splitting the length into its
- * prime factors (Cooley and Tukey 1965). */
+/* dft, stft, mel_weight_matrix: spectra of sampled signals.  A transform goes through the prime factors of its length pass by pass
+ * (Cooley and Tukey 1965; decimation in frequency).  Real signals and f64 are transformed in double; complex points of f32 in f32, each
+ * operation rounded, which is what FFT libraries do and ONNX's recorded answers hold. */
 #include <math.h>
+#include <string.h>
 
 #include "ops/epilogue.h"
 #include "ops/move.h"
@@ -18,19 +20,22 @@ typedef struct point {
 /* out[k] = sum over j of in[j] roots[j k mod n], roots[k] = exp(-2 pi i k / n), or its conjugate for the inverse. */
 typedef struct transform {
   int64_t n;
+  bool single;                    /* every operation rounds to f32 */
   point *roots, *in, *out, *work; /* n each */
 } transform;
 
-static tercel_status prepare(tercel_eval *eval, int64_t n, bool inverse, transform *t, tercel_error *err) {
+static double rounded(const transform *t, double x) { return t->single ? (double)(float)x : x; }
+
+static tercel_status prepare(tercel_eval *eval, int64_t n, bool inverse, bool single, transform *t, tercel_error *err) {
   if (n < 1 || n > MAX_LENGTH)
     return tercel_node_fail(eval->node, err, TERCEL_INVALID_ARGUMENT, "a transform of length %lld, want 1 .. %d",
                             (long long)n, MAX_LENGTH);
   point *memory = tercel_arena_alloc_array(eval->scratch, 4 * (size_t)n, sizeof *memory);
   if (memory == NULL) return tercel_fail_memory(err, 4 * (size_t)n * sizeof *memory, "a transform");
-  *t = (transform){n, memory, memory + n, memory + 2 * n, memory + 3 * n};
+  *t = (transform){n, single, memory, memory + n, memory + 2 * n, memory + 3 * n};
   for (int64_t k = 0; k < n; ++k) {
     const double angle = 2 * pi * (double)k / (double)n;
-    t->roots[k] = (point){cos(angle), inverse ? sin(angle) : -sin(angle)};
+    t->roots[k] = (point){rounded(t, cos(angle)), rounded(t, inverse ? sin(angle) : -sin(angle))};
   }
   return TERCEL_OK;
 }
@@ -41,27 +46,71 @@ static int64_t smallest_factor(int64_t n) {
   return n;
 }
 
-/* The transform of in[0], in[stride], ... (n of them, stride = t->n / n).  The p parts of every p-th point are transformed
- * into work, with their places in out as their own work; each result sums one point of every part. */
-static void split(const transform *t, const point *in, int64_t n, point *out, point *work) {
-  if (n == 1) {
-    out[0] = in[0];
-    return;
-  }
-  const int64_t stride = t->n / n, p = smallest_factor(n), m = n / p;
-  for (int64_t q = 0; q < p; ++q) split(t, in + q * stride, m, work + q * m, out + q * m);
-  for (int64_t k = 0; k < n; ++k) {
-    point sum = {0, 0};
-    for (int64_t q = 0; q < p; ++q) {
-      const point root = t->roots[q * k % n * stride], value = work[q * m + k % m];
-      sum.re += root.re * value.re - root.im * value.im;
-      sum.im += root.re * value.im + root.im * value.re;
-    }
-    out[k] = sum;
-  }
+static point plus(const transform *t, point a, point b) {
+  return (point){rounded(t, a.re + b.re), rounded(t, a.im + b.im)};
 }
 
-static void run(transform *t) { split(t, t->in, t->n, t->out, t->work); }
+static point minus(const transform *t, point a, point b) {
+  return (point){rounded(t, a.re - b.re), rounded(t, a.im - b.im)};
+}
+
+static point times(const transform *t, point a, point b) {
+  return (point){rounded(t, rounded(t, a.re * b.re) - rounded(t, a.im * b.im)),
+                 rounded(t, rounded(t, a.re * b.im) + rounded(t, a.im * b.re))};
+}
+
+/* Results u and p - u of p points, p odd: they share the sums and differences of points j and p - j. */
+static void mirrored_pair(const transform *t, int64_t p, int64_t u, const point *in, int64_t in_step, point *low,
+                          point *high) {
+  point even = in[0], odd = {0, 0};
+  for (int64_t j = 1; j <= p / 2; ++j) {
+    const point root = t->roots[u * j % p * (t->n / p)];
+    const point sum = plus(t, in[j * in_step], in[(p - j) * in_step]);
+    const point difference = minus(t, in[j * in_step], in[(p - j) * in_step]);
+    even = plus(t, even, (point){rounded(t, sum.re * root.re), rounded(t, sum.im * root.re)});
+    odd = plus(t, odd, (point){-rounded(t, difference.im * root.im), rounded(t, difference.re * root.im)});
+  }
+  *low = plus(t, even, odd);
+  *high = minus(t, even, odd);
+}
+
+/* The transform of p points, p prime. */
+static void butterfly(const transform *t, int64_t p, const point *in, int64_t in_step, point *out, int64_t out_step) {
+  if (p == 2) {
+    out[0] = plus(t, in[0], in[in_step]);
+    out[out_step] = minus(t, in[0], in[in_step]);
+    return;
+  }
+  out[0] = in[0];
+  for (int64_t j = 1; j <= p / 2; ++j) out[0] = plus(t, out[0], plus(t, in[j * in_step], in[(p - j) * in_step]));
+  for (int64_t u = 1; u <= p / 2; ++u)
+    mirrored_pair(t, p, u, in, in_step, &out[u * out_step], &out[(p - u) * out_step]);
+}
+
+/* One pass: `done` transforms of m * p points each become done * p of m points. */
+static void pass(const transform *t, int64_t p, int64_t done, const point *in, point *out) {
+  const int64_t m = t->n / (done * p), out_step = m * done;
+  for (int64_t k = 0; k < done; ++k)
+    for (int64_t i = 0; i < m; ++i) {
+      point *results = out + i + m * k;
+      butterfly(t, p, in + i + m * p * k, m, results, out_step);
+      for (int64_t u = 1; i > 0 && u < p; ++u)
+        results[u * out_step] = times(t, results[u * out_step], t->roots[u * i * done]);
+    }
+}
+
+/* From in to out. */
+static void run(transform *t) {
+  point *from = t->in, *to = t->work;
+  for (int64_t done = 1, p; done < t->n; done *= p) {
+    p = smallest_factor(t->n / done);
+    pass(t, p, done, from, to);
+    point *const free = from == t->in ? t->out : from;
+    from = to;
+    to = free;
+  }
+  if (from != t->out) memcpy(t->out, from, (size_t)t->n * sizeof *from);
+}
 
 /* ---- dft ----------------------------------------------------------------------------------------------------------- */
 
@@ -192,8 +241,8 @@ static tercel_status eval_dft(tercel_eval *eval, tercel_error *err) {
   const int64_t outer = tercel_dims_product(x->dims, 0, axis), inner = tercel_dims_product(x->dims, axis + 1, last);
   if (outer * inner == 0 || y->dims[axis] == 0) return TERCEL_OK;
   transform t;
-  TERCEL_TRY(prepare(eval, length, inverse, &t, err));
-  const double scale = inverse ? 1 / (double)length : 1;
+  TERCEL_TRY(prepare(eval, length, inverse, parts == 2 && x->dtype != TERCEL_DTYPE_F64, &t, err));
+  const double scale = inverse ? rounded(&t, 1 / (double)length) : 1;
   for (int64_t row = 0; row < outer * inner; ++row) {
     const int64_t o = row / inner, i = row % inner;
     const line l = {wide, o * x->dims[axis] * inner + i, inner, x->dims[axis], parts};
@@ -298,7 +347,7 @@ static tercel_status eval_stft(tercel_eval *eval, tercel_error *err) {
   TERCEL_TRY(tercel_eval_widen_f64(eval, x, &wide, err));
   if (w != NULL) TERCEL_TRY(tercel_eval_widen_f64(eval, w, &window, err));
   transform t;
-  TERCEL_TRY(prepare(eval, frame, false, &t, err));
+  TERCEL_TRY(prepare(eval, frame, false, false, &t, err));
   const int64_t frames = y->dims[1], bins = y->dims[2];
   for (int64_t row = 0; row < y->dims[0] * frames; ++row) {
     const int64_t start = row % frames * step;
