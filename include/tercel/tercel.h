@@ -159,7 +159,8 @@ TERCEL_API tercel_status tercel_model_load(const char *path, const tercel_model_
 /* The same from memory, which is borrowed: it must outlive the model and every engine built from it.  folder: where
  * external data may lie, NULL for none. */
 TERCEL_API tercel_status tercel_model_load_memory(const void *data, size_t bytes, const char *folder,
-                                                  const tercel_model_options *options, tercel_model **out, tercel_error *err);
+                                                  const tercel_model_options *options, tercel_model **out,
+                                                  tercel_error *err);
 TERCEL_API void tercel_model_destroy(tercel_model *model);
 
 /* An input or output.  Pointers live as long as the object that was asked. */
@@ -167,24 +168,26 @@ typedef struct tercel_io {
   const char *name;
   const char *kind; /* "tensor", "sequence", "optional", "optional_sequence": an optional that holds a sequence */
   tercel_dtype dtype;
-  int rank;                              /* -1: not known before a run */
-  int64_t dims[TERCEL_MAX_RANK];         /* -1: free, or not known before a run */
-  const char *symbols[TERCEL_MAX_RANK];  /* the name of a free dim ("batch", "2*height"), or NULL */
+  int rank;                             /* -1: not known before a run */
+  int64_t dims[TERCEL_MAX_RANK];        /* -1: free, or not known before a run */
+  const char *symbols[TERCEL_MAX_RANK]; /* the name of a free dim ("batch", "2*height"), or NULL */
 } tercel_io;
 
 TERCEL_API size_t tercel_model_num_inputs(const tercel_model *model);
 TERCEL_API size_t tercel_model_num_outputs(const tercel_model *model);
-TERCEL_API tercel_status tercel_model_get_input(const tercel_model *model, size_t index, tercel_io *out, tercel_error *err);
-TERCEL_API tercel_status tercel_model_get_output(const tercel_model *model, size_t index, tercel_io *out, tercel_error *err);
+TERCEL_API tercel_status tercel_model_get_input(const tercel_model *model, size_t index, tercel_io *out,
+                                                tercel_error *err);
+TERCEL_API tercel_status tercel_model_get_output(const tercel_model *model, size_t index, tercel_io *out,
+                                                 tercel_error *err);
 
 /* What the file says of itself: key number i and its value, both 0-terminated; 0 when there is no such key. */
 TERCEL_API int tercel_model_get_metadata(const tercel_model *model, size_t index, const char **key, const char **value);
 
 typedef struct tercel_model_info {
-  size_t size;         /* set to sizeof by the caller */
-  const char *format;  /* "onnx" */
+  size_t size;        /* set to sizeof by the caller */
+  const char *format; /* "onnx" */
   const char *producer;
-  size_t num_nodes;    /* of tercel's graph, subgraphs included */
+  size_t num_nodes; /* of tercel's graph, subgraphs included */
   size_t num_constants;
   uint64_t num_parameters; /* elements of all constants */
   uint64_t constant_bytes;
@@ -193,14 +196,15 @@ typedef struct tercel_model_info {
 TERCEL_API tercel_status tercel_model_get_info(const tercel_model *model, tercel_model_info *info, tercel_error *err);
 
 typedef enum tercel_print {
-  TERCEL_PRINT_TEXT, /* tercel's text form of the graph, which can be read back */
-  TERCEL_PRINT_DOT,  /* for Graphviz */
+  TERCEL_PRINT_TEXT,      /* tercel's text form of the graph, which can be read back */
+  TERCEL_PRINT_DOT,       /* for Graphviz */
   TERCEL_PRINT_OPERATORS, /* one line an operator: name, count */
   TERCEL_PRINT_PLAN,      /* engines: steps with tactic, shapes, memory */
   TERCEL_PRINT_DECISIONS  /* engines: what each pass did and what it refused, with the reason */
 } tercel_print;
 
-TERCEL_API tercel_status tercel_model_print(const tercel_model *model, tercel_print what, char **text_out, tercel_error *err);
+TERCEL_API tercel_status tercel_model_print(const tercel_model *model, tercel_print what, char **text_out,
+                                            tercel_error *err);
 
 /* ---- engine -------------------------------------------------------------------------------------------------------- */
 
@@ -230,9 +234,12 @@ TERCEL_API void tercel_engine_destroy(tercel_engine *engine);
 
 TERCEL_API size_t tercel_engine_num_inputs(const tercel_engine *engine);
 TERCEL_API size_t tercel_engine_num_outputs(const tercel_engine *engine);
-TERCEL_API tercel_status tercel_engine_get_input(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err);
-TERCEL_API tercel_status tercel_engine_get_output(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err);
-TERCEL_API tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what, char **text_out, tercel_error *err);
+TERCEL_API tercel_status tercel_engine_get_input(const tercel_engine *engine, size_t index, tercel_io *out,
+                                                 tercel_error *err);
+TERCEL_API tercel_status tercel_engine_get_output(const tercel_engine *engine, size_t index, tercel_io *out,
+                                                  tercel_error *err);
+TERCEL_API tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what, char **text_out,
+                                             tercel_error *err);
 TERCEL_API int tercel_engine_num_threads(const tercel_engine *engine);
 
 /* Names of the optimizer's passes, in order: index 0, 1, ... until NULL; *what (may be NULL) gets a line of explanation. */
@@ -280,8 +287,8 @@ TERCEL_API tercel_status tercel_context_get_output_length(const tercel_context *
 TERCEL_API tercel_status tercel_context_get_output_element(const tercel_context *context, size_t index, size_t element,
                                                            tercel_view *out, tercel_error *err);
 /* The same for inputs: all elements of a sequence at once (none, or one, for an optional). */
-TERCEL_API tercel_status tercel_context_set_input_elements(tercel_context *context, size_t index, const tercel_view *views,
-                                                           size_t length, tercel_error *err);
+TERCEL_API tercel_status tercel_context_set_input_elements(tercel_context *context, size_t index,
+                                                           const tercel_view *views, size_t length, tercel_error *err);
 
 /* One step of the engine, as measured since the context was created or its profile was reset. */
 typedef struct tercel_profile_row {
@@ -308,22 +315,24 @@ typedef struct tercel_memory_info {
   uint64_t mapped_bytes;     /* weights used in place from the file */
 } tercel_memory_info;
 
-TERCEL_API tercel_status tercel_context_get_memory(const tercel_context *context, tercel_memory_info *info, tercel_error *err);
+TERCEL_API tercel_status tercel_context_get_memory(const tercel_context *context, tercel_memory_info *info,
+                                                   tercel_error *err);
 
 /* ---- machine ------------------------------------------------------------------------------------------------------- */
 
 typedef struct tercel_machine_info {
   size_t size;
-  const char *cpu;   /* "AMD EPYC ..." */
-  const char *level; /* instruction set in force: "baseline", "avx2", "avx512", ... (TERCEL_CPU lowers it) */
+  const char *cpu;    /* "AMD EPYC ..." */
+  const char *level;  /* instruction set in force: "baseline", "avx2", "avx512", ... (TERCEL_CPU lowers it) */
   const char *levels; /* all the machine has, separated by spaces */
-  int num_cpus;      /* that this process may use */
+  int num_cpus;       /* that this process may use */
 } tercel_machine_info;
 
 TERCEL_API tercel_status tercel_machine_get_info(tercel_machine_info *info, tercel_error *err);
 
 /* Measures this machine with num_threads threads for about a quarter of a second: f32 multiply-adds and bytes copied from memory. */
-TERCEL_API tercel_status tercel_machine_measure(int num_threads, double *gflops, double *gbytes_per_second, tercel_error *err);
+TERCEL_API tercel_status tercel_machine_measure(int num_threads, double *gflops, double *gbytes_per_second,
+                                                tercel_error *err);
 
 #ifdef __cplusplus
 }

@@ -17,14 +17,15 @@ typedef struct tercel_kernel tercel_kernel;
 /* prepare's result.  The kernel's own struct is reached through `data` (from tercel_alloc; freed by kernel->release, or by tercel_free). */
 typedef struct tercel_kernel_state {
   void *data;
-  size_t packed_bytes; /* of packed constants, for reports */
+  size_t packed_bytes;    /* of packed constants, for reports */
   uint32_t unused_inputs; /* bit i: input i was packed whole; run does not read it, and its pages need not be touched */
 } tercel_kernel_state;
 
 /* bind's result: memory from `arena`, valid as long as the binding. */
 typedef struct tercel_kernel_binding {
   void *data;
-  size_t workspace_bytes; /* 64-byte aligned scratch for run, shared by all threads of one run; contents undefined at start */
+  size_t
+      workspace_bytes; /* 64-byte aligned scratch for run, shared by all threads of one run; contents undefined at start */
 } tercel_kernel_binding;
 
 typedef struct tercel_kernel_run {
@@ -34,24 +35,26 @@ typedef struct tercel_kernel_run {
   const void *binding; /* bind's data */
   size_t num_inputs, num_outputs;
   const tercel_tensor *const *in; /* NULL: absent */
-  tercel_tensor *const *out;      /* shaped, with memory; NULL: absent (nobody reads it).  May share memory with an input that `inplace` names */
+  tercel_tensor *const *
+      out; /* shaped, with memory; NULL: absent (nobody reads it).  May share memory with an input that `inplace` names */
   void *workspace;
   tercel_pool *pool;
-  tercel_arena *scratch; /* plain kernels' small needs; reset by the caller after the run, so that steady runs find their memory there */
+  tercel_arena *
+      scratch; /* plain kernels' small needs; reset by the caller after the run, so that steady runs find their memory there */
   /* for kernels of data-dependent operators only: memory for a shaped output */
   tercel_status (*allocate)(void *user, size_t output, tercel_tensor *tensor, tercel_error *err);
   void *user;
 } tercel_kernel_run;
 
 struct tercel_kernel {
-  const char *name; /* "conv.depthwise"; unique in its backend */
-  int op;           /* tercel_op_id */
+  const char *name;    /* "conv.depthwise"; unique in its backend */
+  int op;              /* tercel_op_id */
   const void *variant; /* the kernel's own: a table entry, a level */
   /* True when the kernel can run the node as its types are known now (dims may be symbolic, constants are visible).  num_threads: of the engine. */
   bool (*supports)(const tercel_kernel *kernel, const tercel_node *node);
-  tercel_status (*prepare)(const tercel_kernel *kernel, const tercel_node *node, int num_threads, tercel_kernel_state *out,
-                           tercel_error *err); /* may be NULL: no state */
-  void (*release)(void *state_data);           /* NULL: tercel_free */
+  tercel_status (*prepare)(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+                           tercel_kernel_state *out, tercel_error *err); /* may be NULL: no state */
+  void (*release)(void *state_data);                                     /* NULL: tercel_free */
   /* in and out carry dtypes and shapes; data is NULL except for constants and known contents.  May be NULL: no workspace. */
   tercel_status (*bind)(const tercel_kernel *kernel, const tercel_node *node, const void *state,
                         const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,

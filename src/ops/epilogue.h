@@ -6,8 +6,10 @@
 #include "ops/ops.h"
 
 /* A tensor's elements as double (floats) or i64 (integers; u64 keeps its bits), in the call's scratch memory. */
-tercel_status tercel_eval_widen_f64(tercel_eval *eval, const tercel_tensor *tensor, const double **out, tercel_error *err);
-tercel_status tercel_eval_widen_i64(tercel_eval *eval, const tercel_tensor *tensor, const int64_t **out, tercel_error *err);
+tercel_status tercel_eval_widen_f64(tercel_eval *eval, const tercel_tensor *tensor, const double **out,
+                                    tercel_error *err);
+tercel_status tercel_eval_widen_i64(tercel_eval *eval, const tercel_tensor *tensor, const int64_t **out,
+                                    tercel_error *err);
 
 typedef struct tercel_eval_epilogue {
   const tercel_program *program; /* NULL: none */

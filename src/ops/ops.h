@@ -45,11 +45,11 @@ tercel_status tercel_axis(const tercel_node *node, int64_t axis, int rank, int *
 tercel_status tercel_infer_axes(tercel_infer *infer, size_t input, int rank, uint32_t *mask, bool *given, bool *known,
                                 tercel_error *err);
 /* numpy broadcasting of two shapes. */
-tercel_status tercel_infer_broadcast(tercel_infer *infer, const tercel_shape *a, const tercel_shape *b, tercel_shape *out,
-                                     tercel_error *err);
+tercel_status tercel_infer_broadcast(tercel_infer *infer, const tercel_shape *a, const tercel_shape *b,
+                                     tercel_shape *out, tercel_error *err);
 /* A runtime list of integers (starts, sizes, axes, ...) from a tensor of i32 or i64, any rank <= 1: at most `capacity`. */
-tercel_status tercel_eval_ints(const tercel_tensor *tensor, const char *what, int64_t *out, size_t capacity, size_t *count,
-                               tercel_error *err);
+tercel_status tercel_eval_ints(const tercel_tensor *tensor, const char *what, int64_t *out, size_t capacity,
+                               size_t *count, tercel_error *err);
 
 /* Window geometry of one spatial dim of conv and pool: pads resolved from auto_pad, output size. */
 typedef struct tercel_window {
@@ -65,7 +65,8 @@ tercel_status tercel_conv_transpose_windows(const tercel_node *node, int spatial
 tercel_status tercel_infer_windows(tercel_infer *infer, int spatial, const tercel_dim *in_dims,
                                    const tercel_dim *kernel_dims, tercel_dim *out_dims, tercel_error *err);
 tercel_status tercel_infer_conv_transpose_windows(tercel_infer *infer, int spatial, const tercel_dim *in_dims,
-                                                  const tercel_dim *kernel_dims, tercel_dim *out_dims, tercel_error *err);
+                                                  const tercel_dim *kernel_dims, tercel_dim *out_dims,
+                                                  tercel_error *err);
 
 /* A matmul of known shapes: for each of the `batch` index tuples, y[m][n] = sum over k of a(m, k) b(k, n).  Strides in elements; a batch
  * stride is 0 where that operand is broadcast.  y is dense: [batch..., m, n] (without m, n where a, b have rank 1). */
@@ -85,7 +86,7 @@ void tercel_matmul_offsets(const tercel_matmul_geometry *geometry, int64_t index
 /* A conv or conv_transpose of known shapes. */
 typedef struct tercel_conv_geometry {
   int64_t batch, group;
-  int64_t in_channels, out_channels;     /* of all groups */
+  int64_t in_channels, out_channels;      /* of all groups */
   int64_t in_size, out_size, kernel_size; /* products of the spatial dims */
   int spatial;
   tercel_window windows[TERCEL_MAX_SPATIAL];

@@ -29,13 +29,15 @@ static bool make_input(const tercel_value *value, size_t index, unsigned char *m
   const tercel_shape *const shape = &value->type.shape;
   int64_t dims[TERCEL_MAX_RANK];
   const int rank = shape->rank < 0 ? 2 : shape->rank;
-  for (int d = 0; d < rank; ++d) dims[d] = shape->rank < 0 || shape->dims[d] < 0 ? 1 + (int64_t)(index + (size_t)d) % 3 : shape->dims[d];
+  for (int d = 0; d < rank; ++d)
+    dims[d] = shape->rank < 0 || shape->dims[d] < 0 ? 1 + (int64_t)(index + (size_t)d) % 3 : shape->dims[d];
   *out = (tercel_view){0};
   if (!tercel_tensor_set_shape(out, value->type.dtype, rank, dims) || out->bytes > MAX_INPUT_BYTES) return false;
   out->data = memory;
   const tercel_dtype_kind kind = tercel_dtype_get_kind(out->dtype);
   if (kind == TERCEL_KIND_STRING || kind == TERCEL_KIND_COMPLEX) return true; /* zeros: empty strings */
-  for (int64_t i = 0; i < tercel_tensor_num_elements(out); ++i) tercel_tensor_set_f64(out, i, (double)((i + (int64_t)index) % 5 - 1));
+  for (int64_t i = 0; i < tercel_tensor_num_elements(out); ++i)
+    tercel_tensor_set_f64(out, i, (double)((i + (int64_t)index) % 5 - 1));
   return true;
 }
 
