@@ -170,5 +170,23 @@ tercel_value *tercel_onnx_fill(tercel_onnx_call *c, tercel_value *scalar, tercel
 void tercel_onnx_check_kernel_shape(tercel_onnx_call *c, tercel_value *weights);
 /* A convolution with the node's own strides, dilations, pads and group (build_nn.c). */
 tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias);
+/* N, S, H*D as N, H, S, D; what has rank 4 stays (build_attention.c). */
+tercel_value *tercel_onnx_by_heads(tercel_onnx_call *c, tercel_value *x, int64_t heads);
+
+/* ---- quantized tensors (build_quantize.c) ---- */
+
+/* What x stands for is (x - zero) * scale; zero NULL: 0. */
+typedef struct tercel_onnx_quantized {
+  tercel_value *x, *scale, *zero;
+} tercel_onnx_quantized;
+
+/* round(x / scale) + zero point (NULL: 0), saturated. */
+tercel_value *tercel_onnx_quantize(tercel_onnx_call *c, tercel_value *x, tercel_value *scale, tercel_value *zero,
+                                   tercel_dtype to, bool saturate);
+/* To u8, with scale and zero point from the range of x. */
+tercel_onnx_quantized tercel_onnx_dynamic_quantize(tercel_onnx_call *c, tercel_value *x);
+/* (a - zero)(b - zero): integers are multiplied as i32, exactly, 8-bit floats as f32. */
+tercel_value *tercel_onnx_quantized_product(tercel_onnx_call *c, tercel_value *a, tercel_value *a_zero, tercel_value *b,
+                                            tercel_value *b_zero);
 
 #endif

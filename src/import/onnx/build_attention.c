@@ -10,8 +10,7 @@ static void keep(tercel_onnx_call *c, tercel_status status) {
 
 /* ---- Attention ------------------------------------------------------------------------------------------------------- */
 
-/* N, S, H*D as N, H, S, D; what has rank 4 stays. */
-static tercel_value *by_heads(tercel_onnx_call *c, tercel_value *x, int64_t heads) {
+tercel_value *tercel_onnx_by_heads(tercel_onnx_call *c, tercel_value *x, int64_t heads) {
   if (tercel_onnx_rank(c, x) != 3) return x;
   const int64_t shape[] = {0, 0, heads, -1}, perm[] = {0, 2, 1, 3};
   return tercel_onnx_transpose(c, tercel_onnx_reshape_to(c, x, shape, 4), perm, 4);
@@ -19,7 +18,7 @@ static tercel_value *by_heads(tercel_onnx_call *c, tercel_value *x, int64_t head
 
 /* Keys or values of all times: the old ones, then the new ones. */
 static tercel_value *present(tercel_onnx_call *c, tercel_value *past, tercel_value *now, int64_t heads) {
-  tercel_value *const parts[] = {past, by_heads(c, now, heads)};
+  tercel_value *const parts[] = {past, tercel_onnx_by_heads(c, now, heads)};
   return past ? tercel_onnx_concat(c, parts, 2, 2) : parts[1];
 }
 

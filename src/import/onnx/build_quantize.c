@@ -66,9 +66,8 @@ static grid read_grid(tercel_onnx_call *c) {
   return g;
 }
 
-/* round(x / scale) + zero point, saturated. */
-static tercel_value *quantize(tercel_onnx_call *c, tercel_value *x, tercel_value *scale, tercel_value *zero,
-                              tercel_dtype to, bool saturate) {
+tercel_value *tercel_onnx_quantize(tercel_onnx_call *c, tercel_value *x, tercel_value *scale, tercel_value *zero,
+                                   tercel_dtype to, bool saturate) {
   tercel_value *y = tercel_onnx_fn2(c, TERCEL_FN_DIV, x, scale);
   const tercel_dtype work = tercel_onnx_dtype_of(y);
   double low, high;
@@ -97,8 +96,9 @@ void tercel_onnx_build_quantize_linear(tercel_onnx_call *c) {
   if (!tercel_dtype_is_float(work)) work = TERCEL_DTYPE_F32;
   work = work_type(c, tercel_onnx_dtype_of(scale), work);
   tercel_onnx_return(c, 0,
-                     quantize(c, tercel_onnx_cast(c, g.x, work), tercel_onnx_cast(c, spread(c, &g, scale), work),
-                              spread(c, &g, zero), to, saturate));
+                     tercel_onnx_quantize(c, tercel_onnx_cast(c, g.x, work),
+                                          tercel_onnx_cast(c, spread(c, &g, scale), work), spread(c, &g, zero), to,
+                                          saturate));
 }
 
 /* (x - zero point) * scale */
@@ -116,8 +116,7 @@ void tercel_onnx_build_dequantize_linear(tercel_onnx_call *c) {
 }
 
 /* Range and zero point from the data: onnx/docs/Operators.md, DynamicQuantizeLinear. */
-void tercel_onnx_build_dynamic_quantize_linear(tercel_onnx_call *c) {
-  tercel_value *const x = tercel_onnx_in(c, 0);
+tercel_onnx_quantized tercel_onnx_dynamic_quantize(tercel_onnx_call *c, tercel_value *x) {
   const int rank = tercel_onnx_rank(c, x);
   int64_t axes[TERCEL_MAX_RANK];
   for (int i = 0; i < rank; i++) axes[i] = i;
@@ -131,9 +130,14 @@ void tercel_onnx_build_dynamic_quantize_linear(tercel_onnx_call *c) {
   tercel_value *const rounded =
       tercel_onnx_fn1(c, TERCEL_FN_ROUND, tercel_onnx_fn_with(c, TERCEL_FN_CLIP, offset, 0, 255));
   tercel_value *const zero = tercel_onnx_cast(c, rounded, TERCEL_DTYPE_U8);
-  tercel_onnx_return(c, 0, quantize(c, x, scale, zero, TERCEL_DTYPE_U8, true));
-  tercel_onnx_return(c, 1, scale);
-  tercel_onnx_return(c, 2, zero);
+  return (tercel_onnx_quantized){tercel_onnx_quantize(c, x, scale, zero, TERCEL_DTYPE_U8, true), scale, zero};
+}
+
+void tercel_onnx_build_dynamic_quantize_linear(tercel_onnx_call *c) {
+  const tercel_onnx_quantized q = tercel_onnx_dynamic_quantize(c, tercel_onnx_in(c, 0));
+  tercel_onnx_return(c, 0, q.x);
+  tercel_onnx_return(c, 1, q.scale);
+  tercel_onnx_return(c, 2, q.zero);
 }
 
 /* ---- products of integers ---------------------------------------------------------------------------------------- */
@@ -167,9 +171,8 @@ static tercel_value *per_channel(tercel_onnx_call *c, tercel_value *v, int spati
   return tercel_onnx_unsqueeze(c, v, axes, (size_t)spatial);
 }
 
-/* Integer operands are multiplied as i32, 8-bit floats as f32. */
-static tercel_value *product(tercel_onnx_call *c, tercel_value *a, tercel_value *a_zero, tercel_value *b,
-                             tercel_value *b_zero) {
+tercel_value *tercel_onnx_quantized_product(tercel_onnx_call *c, tercel_value *a, tercel_value *a_zero, tercel_value *b,
+                                            tercel_value *b_zero) {
   const tercel_dtype work = tercel_dtype_is_float(tercel_onnx_dtype_of(a)) ? TERCEL_DTYPE_F32 : TERCEL_DTYPE_I32;
   return tercel_onnx_op(c, &tercel_op_matmul, centered(c, a, per_row(c, a_zero), work), centered(c, b, b_zero, work));
 }
@@ -181,8 +184,9 @@ static tercel_value *integer_conv(tercel_onnx_call *c, tercel_value *x, tercel_v
 }
 
 void tercel_onnx_build_matmul_integer(tercel_onnx_call *c) {
-  tercel_onnx_return(
-      c, 0, product(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), tercel_onnx_in(c, 1), tercel_onnx_in(c, 3)));
+  tercel_onnx_return(c, 0,
+                     tercel_onnx_quantized_product(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), tercel_onnx_in(c, 1),
+                                                   tercel_onnx_in(c, 3)));
 }
 
 void tercel_onnx_build_conv_integer(tercel_onnx_call *c) {
@@ -198,12 +202,12 @@ static tercel_value *requantize(tercel_onnx_call *c, tercel_value *sums, tercel_
   tercel_value *const scales =
       tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_cast(c, a_scale, work), tercel_onnx_cast(c, b_scale, work));
   tercel_value *const real = tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_cast(c, sums, work), scales);
-  return quantize(c, real, tercel_onnx_cast(c, y_scale, work), y_zero, tercel_onnx_dtype_of(y_zero), true);
+  return tercel_onnx_quantize(c, real, tercel_onnx_cast(c, y_scale, work), y_zero, tercel_onnx_dtype_of(y_zero), true);
 }
 
 void tercel_onnx_build_qlinear_matmul(tercel_onnx_call *c) {
-  tercel_value *const sums =
-      product(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), tercel_onnx_in(c, 3), tercel_onnx_in(c, 5));
+  tercel_value *const sums = tercel_onnx_quantized_product(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2),
+                                                           tercel_onnx_in(c, 3), tercel_onnx_in(c, 5));
   tercel_onnx_return(c, 0,
                      requantize(c, sums, per_row(c, tercel_onnx_in(c, 1)), tercel_onnx_in(c, 4),
                                 per_row(c, tercel_onnx_in(c, 6)), per_row(c, tercel_onnx_in(c, 7))));

@@ -27,14 +27,15 @@ static void copy_floats(tercel_onnx_call *c, tercel_node *n, const char *name) {
                    : tercel_fail_memory(c->err, count * sizeof *list, name);
 }
 
-/* RNN, GRU and LSTM: inputs x, w, r, b, lengths, initial h, initial c, peepholes; those of LSTM alone are absent elsewhere. */
-void tercel_onnx_build_rnn(tercel_onnx_call *c) {
+/* Inputs x, w, r, b, lengths, initial h, initial c, peepholes; those of LSTM alone are absent elsewhere. */
+typedef enum cell { RNN, GRU, LSTM } cell;
+
+static void layer(tercel_onnx_call *c, cell kind, tercel_value *w, tercel_value *r) {
   static const char *const cells[] = {"rnn", "gru", "lstm"};
-  const int kind = c->row->detail;
   if (c->version < 7) tercel_onnx_ignore_attr(c, "output_sequence"); /* said whether the first output was wanted */
-  tercel_node *const n = tercel_onnx_begin(
-      c, &tercel_op_rnn, kind == 2 ? 3 : 2, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2),
-      tercel_onnx_in(c, 3), tercel_onnx_in(c, 4), tercel_onnx_in(c, 5), tercel_onnx_in(c, 6), tercel_onnx_in(c, 7));
+  tercel_node *const n =
+      tercel_onnx_begin(c, &tercel_op_rnn, kind == LSTM ? 3 : 2, tercel_onnx_in(c, 0), w, r, tercel_onnx_in(c, 3),
+                        tercel_onnx_in(c, 4), tercel_onnx_in(c, 5), tercel_onnx_in(c, 6), tercel_onnx_in(c, 7));
   tercel_onnx_set_text(c, n, "cell", cells[kind]);
   tercel_onnx_copy_int(c, n, "hidden_size");
   const char *const direction = tercel_onnx_get_text(c, "direction", "forward");
@@ -47,7 +48,32 @@ void tercel_onnx_build_rnn(tercel_onnx_call *c) {
   copy_floats(c, n, "activation_beta");
   tercel_onnx_copy_float(c, n, "clip");
   tercel_onnx_copy_int(c, n, "layout");
-  if (kind == 1) tercel_onnx_copy_int(c, n, "linear_before_reset");
-  if (kind == 2) tercel_onnx_copy_int(c, n, "input_forget");
+  if (kind == GRU) tercel_onnx_copy_int(c, n, "linear_before_reset");
+  if (kind == LSTM) tercel_onnx_copy_int(c, n, "input_forget");
   tercel_onnx_return_all(c, n);
+}
+
+void tercel_onnx_build_rnn(tercel_onnx_call *c) {
+  layer(c, (cell)c->row->detail, tercel_onnx_in(c, 1), tercel_onnx_in(c, 2));
+}
+
+/* Weights [D, I, 4 H] of integers with one scale and zero point a direction, or one each gate's row: as [D, 4 H, I] of floats. */
+static tercel_value *float_weights(tercel_onnx_call *c, size_t weights, size_t scale, size_t zero) {
+  static const int64_t middle[] = {1}, swap[] = {0, 2, 1};
+  tercel_value *parts[2] = {tercel_onnx_in(c, scale), tercel_onnx_in(c, zero)};
+  for (int i = 0; i < 2; i++) {
+    const int rank = tercel_onnx_rank(c, parts[i]);
+    if (parts[i] && rank == 2) parts[i] = tercel_onnx_unsqueeze(c, parts[i], middle, 1);
+    if (parts[i] && rank == 1) parts[i] = tercel_onnx_unsqueeze(c, parts[i], (int64_t[]){1, 2}, 2);
+  }
+  tercel_value *w = tercel_onnx_cast(c, tercel_onnx_in(c, weights), TERCEL_DTYPE_F32);
+  if (parts[1]) w = tercel_onnx_fn2(c, TERCEL_FN_SUB, w, tercel_onnx_cast(c, parts[1], TERCEL_DTYPE_F32));
+  return tercel_onnx_transpose(c, tercel_onnx_fn2(c, TERCEL_FN_MUL, w, parts[0]), swap, 3);
+}
+
+/* ONNX Runtime's LSTM with integer weights.  It rounds each step's input to 8 bits too, to use integer products; here the
+ * weights are made floats and the input stays exact. */
+void tercel_onnx_build_dynamic_quantize_lstm(tercel_onnx_call *c) {
+  tercel_value *const w = float_weights(c, 1, 8, 9), *const r = float_weights(c, 2, 10, 11);
+  layer(c, LSTM, w, r);
 }

@@ -1,0 +1,1 @@
+Bo0J`€r¶¢wÄ•Øst£‚Ùººtyçƒ³Æqz¸t€w´ªu³º¢|y”w|rpvÂ}t}¤syËxw}sxxy»£ÏsyvuqpÇçvÀ}ÌáØ¶xu§ÐÙ}“»s˜}¢ªzØÜ

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Makes tests/conformance/contrib: cases of com.microsoft's operators, with the outputs of ONNX Runtime.
+
+usage: make_contrib_cases.py [OUT]      OUT: normally tests/conformance/contrib
+
+Needs PyPI's onnx, onnxruntime and numpy; deterministic.  Each case is a folder as `tercel test` reads it: model.onnx,
+test_data_set_0/input_I.pb and output_I.pb.  ONNX Runtime runs on the CPU, without optimization.
+"""
+import os
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T, helper as h, numpy_helper
+
+F = np.float32
+RNG = np.random.default_rng(7)
+
+
+def normal(*shape, scale=1.0):
+    return (RNG.standard_normal(shape) * scale).astype(F)
+
+
+def integers(low, high, shape, dtype):
+    return RNG.integers(low, high, shape).astype(dtype)
+
+
+def scalar(value, dtype=F):
+    return np.asarray(value, dtype)
+
+
+class Case:
+    """inputs: arrays, None where absent; constants: indices of those that are initializers."""
+
+    def __init__(self, name, op, inputs, outputs=1, constants=(), domain="com.microsoft", wanted=None, **attrs):
+        self.name, self.inputs, self.constants = name, inputs, constants
+        names = [f"i{k}" if a is not None else "" for k, a in enumerate(inputs)]
+        outs = [f"o{k}" if wanted is None or k in wanted else "" for k in range(outputs)]
+        node = h.make_node(op, names, outs, domain=domain, **attrs)
+        feeds = [k for k, a in enumerate(inputs) if a is not None and k not in constants]
+        graph = h.make_graph(
+            [node], name,
+            [h.make_tensor_value_info(names[k], h.np_dtype_to_tensor_dtype(inputs[k].dtype), inputs[k].shape)
+             for k in feeds],
+            [h.make_empty_tensor_value_info(o) for o in outs if o],
+            [numpy_helper.from_array(inputs[k], names[k]) for k in constants])
+        self.model = h.make_model(graph, ir_version=8, producer_name="make_contrib_cases",
+                                  opset_imports=[h.make_opsetid("", 20), h.make_opsetid("com.microsoft", 1)])
+        self.feeds = {names[k]: inputs[k] for k in feeds}
+
+    def write(self, out):
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = ort.InferenceSession(self.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        results = session.run(None, self.feeds)
+        # Declared outputs get their types, as files have them; shapes are left to inference.
+        for value, result in zip(self.model.graph.output, results):
+            value.CopyFrom(h.make_tensor_value_info(value.name, h.np_dtype_to_tensor_dtype(result.dtype), None))
+        data = os.path.join(out, self.name, "test_data_set_0")
+        os.makedirs(data, exist_ok=True)
+        with open(os.path.join(out, self.name, "model.onnx"), "wb") as f:
+            f.write(self.model.SerializeToString(deterministic=True))
+        named = zip((o.name for o in self.model.graph.output), results)
+        for kind, arrays in (("input", self.feeds.items()), ("output", named)):
+            for k, (name, array) in enumerate(arrays):
+                with open(os.path.join(data, f"{kind}_{k}.pb"), "wb") as f:
+                    f.write(numpy_helper.from_array(array, name).SerializeToString(deterministic=True))
+
+
+def activations():
+    x, b = normal(2, 3, 8), normal(8)
+    yield Case("bias_gelu", "BiasGelu", [x, b])
+    yield Case("fast_gelu", "FastGelu", [x])
+    yield Case("fast_gelu_bias", "FastGelu", [x, b])
+    yield Case("gelu", "Gelu", [x])
+    yield Case("quick_gelu", "QuickGelu", [x])
+    yield Case("quick_gelu_alpha", "QuickGelu", [x], alpha=0.7)
+
+
+def products():
+    yield Case("fused_matmul", "FusedMatMul", [normal(2, 5, 3), normal(2, 4, 5)], transA=1, transB=1, alpha=0.5)
+    yield Case("fused_matmul_batch", "FusedMatMul", [normal(3, 2, 5), normal(2, 5, 4)], transBatchA=1)
+    yield Case("fused_gemm", "FusedGemm", [normal(3, 5), normal(5, 4), normal(4)], activation="LeakyRelu",
+               activation_alpha=0.2, alpha=0.5, beta=2.0)
+    x, w, b = normal(1, 4, 6, 7), normal(6, 2, 3, 3), normal(6)
+    yield Case("fused_conv_relu", "FusedConv", [x, w, b], activation="Relu", group=2, pads=[1, 1, 1, 1])
+    yield Case("fused_conv_clip", "FusedConv", [x, w], activation="Clip", activation_params=[-0.5, 0.75], group=2,
+               kernel_shape=[3, 3], strides=[2, 1])
+    yield Case("fused_conv_sum", "FusedConv", [x, w, b, normal(1, 6, 4, 5)], activation="HardSigmoid",
+               activation_params=[0.3, 0.4], group=2)
+
+
+def norms():
+    x, skip, gamma, beta, bias = normal(2, 3, 8), normal(2, 3, 8), normal(8), normal(8), normal(8)
+    yield Case("skip_layer_norm", "SkipLayerNormalization", [x, skip, gamma, beta, bias], 4, wanted=(0, 3))
+    yield Case("skip_layer_norm_plain", "SkipLayerNormalization", [x, skip[:1], gamma], epsilon=1e-3)
+    yield Case("skip_simplified_layer_norm", "SkipSimplifiedLayerNormalization", [x, skip, gamma, bias], 4, wanted=(0, 3))
+    yield Case("simplified_layer_norm", "SimplifiedLayerNormalization", [x, gamma], domain="", epsilon=1e-6)
+    ids, segments = integers(0, 10, (2, 4), np.int32), integers(0, 2, (2, 4), np.int32)
+    words, places, kinds = normal(10, 8), normal(6, 8), normal(2, 8)
+    mask = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
+    yield Case("embed_layer_norm", "EmbedLayerNormalization",
+               [ids, segments, words, places, kinds, gamma, beta, mask], 2)
+    yield Case("embed_layer_norm_plain", "EmbedLayerNormalization", [ids, None, words, places, None, gamma, beta], 2)
+
+
+def attention():
+    x, w, b = normal(2, 4, 8), normal(8, 24, scale=0.3), normal(24, scale=0.1)
+    mask = np.array([[1, 1, 1, 0], [1, 1, 1, 1]], np.int32)
+    yield Case("attention", "Attention", [x, w, b], num_heads=2)
+    yield Case("attention_causal", "Attention", [x, w, b], 2, num_heads=2, unidirectional=1)
+    yield Case("attention_mask", "Attention", [x, w, b, mask], num_heads=2)
+    yield Case("attention_lengths", "Attention", [x, w, b, np.array([3, 4], np.int32)], num_heads=2)
+    yield Case("attention_past", "Attention", [x, w, b, None, normal(2, 2, 2, 3, 4)], 2, num_heads=2, unidirectional=1)
+    yield Case("attention_sizes", "Attention", [x, normal(8, 28, scale=0.3), normal(28, scale=0.1), None, None,
+                                                normal(2, 2, 4, 4)], num_heads=2, qkv_hidden_sizes=[8, 8, 12])
+    u8, i8 = integers(0, 255, (2, 4, 8), np.uint8), integers(-90, 90, (8, 24), np.int8)
+    yield Case("qattention", "QAttention", [u8, i8, b, scalar(0.02), scalar(0.01), None, scalar(120, np.uint8),
+                                            scalar(0, np.int8)], num_heads=2, constants=(1,))
+    yield Case("qattention_mask", "QAttention", [u8, i8, b, scalar(0.02), scalar(0.01), np.array([3, 4], np.int32),
+                                                 scalar(120, np.uint8), scalar(0, np.int8)], num_heads=2, constants=(1,))
+    q, k, v = normal(2, 4, 8), normal(2, 6, 8), normal(2, 6, 8)
+    yield Case("multi_head", "MultiHeadAttention", [q, k, v], num_heads=2)
+    yield Case("multi_head_bias", "MultiHeadAttention", [q, k, v, normal(24)], num_heads=2, scale=0.3)
+    yield Case("multi_head_mask", "MultiHeadAttention",
+               [q, k, v, None, np.array([[1, 1, 1, 1, 0, 0], [1] * 6], np.int32), normal(2, 2, 4, 6)], num_heads=2)
+    yield Case("multi_head_lengths", "MultiHeadAttention", [q, k, v, None, np.array([4, 6], np.int32)], num_heads=2)
+    yield Case("multi_head_past", "MultiHeadAttention",
+               [q, normal(2, 4, 8), normal(2, 4, 8), None, None, None, normal(2, 2, 3, 4), normal(2, 2, 3, 4)], 3,
+               num_heads=2)
+    yield Case("multi_head_by_heads", "MultiHeadAttention", [q, normal(2, 2, 6, 4), normal(2, 2, 6, 4)], num_heads=2)
+
+
+def grouped():
+    angles = normal(16, 8)
+    cos, sin = np.cos(angles), np.sin(angles)
+    heads = dict(num_heads=4, kv_num_heads=2)
+
+    def new(tokens):
+        return [normal(2, tokens, 64), normal(2, tokens, 32), normal(2, tokens, 32)]
+
+    def lengths(last, total):
+        return [np.array(last, np.int32), scalar(total, np.int32)]
+
+    def past(tokens):
+        return [normal(2, 2, tokens, 16), normal(2, 2, tokens, 16)]
+
+    yield Case("group_query_first", "GroupQueryAttention", new(5) + [None, None] + lengths([4, 4], 5), 3, **heads)
+    yield Case("group_query_rotary", "GroupQueryAttention", new(5) + past(0) + lengths([4, 4], 5) + [cos, sin], 3,
+               do_rotary=1, **heads)
+    yield Case("group_query_next", "GroupQueryAttention", new(1) + past(6) + lengths([6, 6], 7) + [cos, sin], 3,
+               do_rotary=1, rotary_interleaved=1, **heads)
+    yield Case("group_query_window", "GroupQueryAttention", new(6) + [None, None] + lengths([5, 5], 6), 3,
+               local_window_size=3, **heads)
+    yield Case("group_query_softcap", "GroupQueryAttention", new(1) + past(4) + lengths([4, 4], 5), 3, softcap=0.8,
+               scale=0.5, **heads)
+    yield Case("group_query_packed", "GroupQueryAttention",
+               [normal(2, 3, 128), None, None, None, None] + lengths([2, 2], 3), 3, **heads)
+    x, cos, sin = normal(2, 3, 16), cos[:, :4].copy(), sin[:, :4].copy()
+    yield Case("rotary", "RotaryEmbedding", [x, np.array([[0, 1, 2], [5, 6, 7]]), cos, sin])
+    yield Case("rotary_offset", "RotaryEmbedding", [x, np.array([3]), cos, sin], interleaved=1)
+    yield Case("rotary_part", "RotaryEmbedding", [normal(2, 2, 3, 12), np.array([1]), cos, sin], num_heads=2,
+               rotary_embedding_dim=8)
+
+
+def blocks():
+    k, n, size = 40, 6, 16
+    count = -(-k // size)
+    a, scales = normal(3, k), np.abs(normal(n * count, scale=0.1)) + F(0.01)
+    for bits in (4, 8):
+        b = integers(0, 255, (n, count, size * bits // 8), np.uint8)
+        zeros = integers(0, 255, (n * -(-count * bits // 8),), np.uint8)
+        attrs = dict(K=k, N=n, bits=bits, block_size=size)
+        yield Case(f"matmul_nbits_{bits}", "MatMulNBits", [a, b, scales], constants=(1, 2), **attrs)
+        yield Case(f"matmul_nbits_{bits}_zeros", "MatMulNBits", [a, b, scales, zeros, None, normal(n)],
+                   constants=(1, 2, 3), **attrs)
+
+
+def quantized():
+    a, b = integers(0, 255, (3, 8), np.uint8), integers(-128, 127, (8, 5), np.int8)
+    columns = np.abs(normal(5, scale=0.02)) + F(0.001)
+    yield Case("matmul_integer_to_float", "MatMulIntegerToFloat",
+               [a, b, scalar(0.02), scalar(0.03), scalar(100, np.uint8), scalar(3, np.int8), normal(5)])
+    yield Case("matmul_integer_to_float_columns", "MatMulIntegerToFloat", [a, b, scalar(0.02), columns])
+    yield Case("dynamic_quantize_matmul", "DynamicQuantizeMatMul",
+               [normal(3, 8), b, columns, integers(-3, 3, (5,), np.int8), normal(5)])
+    yield Case("qgemm", "QGemm", [a, scalar(0.02), scalar(100, np.uint8), b, scalar(0.03), scalar(3, np.int8),
+                                  integers(-900, 900, (5,), np.int32), scalar(0.2), scalar(128, np.uint8)], alpha=0.5)
+    yield Case("qgemm_float", "QGemm", [a, scalar(0.02), scalar(100, np.uint8), b.T.copy(), scalar(0.03),
+                                        scalar(3, np.int8)], transB=1)
+    x, y = integers(0, 255, (2, 3, 4, 4), np.uint8), integers(0, 255, (3, 1, 4), np.uint8)
+    xq, yq = [scalar(0.05), scalar(110, np.uint8)], [scalar(0.03), scalar(90, np.uint8)]
+    out = [scalar(0.07), scalar(128, np.uint8)]
+    yield Case("qlinear_add", "QLinearAdd", [x] + xq + [y] + yq + out)
+    yield Case("qlinear_mul", "QLinearMul", [x] + xq + [y] + yq + out)
+    yield Case("qlinear_sigmoid", "QLinearSigmoid", [x] + xq + [scalar(1 / 256), scalar(0, np.uint8)])
+    yield Case("qlinear_leaky_relu", "QLinearLeakyRelu", [x] + xq + out, alpha=0.2)
+    yield Case("qlinear_softmax", "QLinearSoftmax", [x] + xq + [scalar(1 / 256), scalar(0, np.uint8)], axis=-1, opset=13)
+    yield Case("qlinear_global_average_pool", "QLinearGlobalAveragePool", [x] + xq + out)
+    yield Case("qlinear_concat", "QLinearConcat", out + [x] + xq + [x[:, :1]] + yq, axis=1)
+    yield Case("qlinear_where", "QLinearWhere", [x > 128, x] + xq + [y] + yq + out)
+    words = integers(0, 65535, (2, 5), np.uint16)
+    yield Case("dequantize_u16", "DequantizeLinear", [words, scalar(0.01), scalar(30000, np.uint16)])
+    yield Case("quantize_u16", "QuantizeLinear", [normal(2, 5), scalar(0.0001), scalar(30000, np.uint16)])
+
+
+GROUPS = (activations, products, norms, attention, grouped, blocks, quantized)
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "contrib")
+    ort.set_default_logger_severity(4)
+    for group in GROUPS:
+        for case in group():
+            try:
+                case.write(out)
+            except Exception as e:
+                sys.exit(f"{case.name}: {e}")
+
+
+if __name__ == "__main__":
+    main()
