@@ -1,4 +1,4 @@
-/* What the kernels of attention share with its reference: shapes as strides, and which keys a query sees. */
+/* What the kernels of attention and rotary share with their references: shapes as strides, which keys a query sees. */
 #ifndef TERCEL_OPS_ATTENTION_H
 #define TERCEL_OPS_ATTENTION_H
 
@@ -37,5 +37,9 @@ tercel_status tercel_attention_get_geometry(const tercel_node *node, const terce
 
 /* Query i of batch n sees keys [*begin, *end), as far as the mask lets it; none where they are equal. */
 void tercel_attention_range(const tercel_attention_geometry *g, int64_t n, int64_t i, int64_t *begin, int64_t *end);
+
+/* Fails unless cosines, sines and positions of a rotary node belong to `rows` rows (batch times sequence) with `half` pairs to turn. */
+tercel_status tercel_rotary_check(const tercel_node *node, const tercel_tensor *const *in, size_t num_inputs,
+                                  int64_t rows, int64_t half, tercel_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* rotary: position embeddings that turn pairs of elements by an angle (Su et al.: RoFormer, 2021). */
-#include "ops/move.h"
+#include "ops/attention.h"
 #include "ops/narrow.h"
 
 /* ---- inference ----------------------------------------------------------------------------------------------------- */
@@ -78,17 +78,16 @@ static void turn(const tercel_eval *eval, int64_t base, int64_t n, int64_t half,
   for (int64_t i = 2 * half; i < n; ++i) tercel_element_copy(eval->out[0]->data, base + i, x->data, base + i, x->dtype);
 }
 
-static tercel_status check_operands(const tercel_eval *eval, int64_t rows, int64_t half, tercel_error *err) {
-  const tercel_tensor *positions = tercel_input_tensor(eval->in, eval->num_inputs, 3);
+tercel_status tercel_rotary_check(const tercel_node *node, const tercel_tensor *const *in, size_t num_inputs,
+                                  int64_t rows, int64_t half, tercel_error *err) {
+  const tercel_tensor *positions = tercel_input_tensor(in, num_inputs, 3);
   bool fits = positions == NULL || tercel_tensor_num_elements(positions) == rows;
   for (size_t i = 1; i < 3; ++i) {
-    const tercel_tensor *table = eval->in[i];
-    fits = fits && table->dims[table->rank - 1] == half && tercel_tensor_same_shape(table, eval->in[1]);
-    fits = fits && (positions != NULL || tercel_tensor_num_elements(table) == rows * half);
+    fits = fits && in[i]->dims[in[i]->rank - 1] == half && tercel_tensor_same_shape(in[i], in[1]);
+    fits = fits && (positions != NULL || tercel_tensor_num_elements(in[i]) == rows * half);
   }
   return fits ? TERCEL_OK
-              : tercel_node_fail(eval->node, err, TERCEL_INVALID_ARGUMENT,
-                                 "cosines, sines or positions of another shape");
+              : tercel_node_fail(node, err, TERCEL_INVALID_ARGUMENT, "cosines, sines or positions of another shape");
 }
 
 static tercel_status eval_rotary(tercel_eval *eval, tercel_error *err) {
@@ -97,7 +96,7 @@ static tercel_status eval_rotary(tercel_eval *eval, tercel_error *err) {
   const int64_t heads = packed ? tercel_node_int(eval->node, "heads") : x->dims[1];
   const int64_t rows = packed ? x->dims[1] : x->dims[2], n = packed ? x->dims[2] / heads : x->dims[3];
   const int64_t dims = tercel_node_int(eval->node, "dims"), half = (dims != 0 ? dims : n) / 2;
-  TERCEL_TRY(check_operands(eval, x->dims[0] * rows, half, err));
+  TERCEL_TRY(tercel_rotary_check(eval->node, eval->in, eval->num_inputs, x->dims[0] * rows, half, err));
   for (int64_t r = 0; r < x->dims[0] * rows; ++r) {
     int64_t angles = 0;
     TERCEL_TRY(find_angles(eval, r, half, &angles, err));

@@ -1,4 +1,4 @@
-/* attention over f32 against its reference. */
+/* attention and rotary over f32 against their references. */
 #include "kernels/check_text.h"
 
 #include <stdio.h>
@@ -74,6 +74,24 @@ static void test_specials(void **state) {
              &(check_options){.tolerance = {.scale = 16}});
 }
 
+static void test_rotary(void **state) {
+  (void)state;
+  static const char *const graphs[][3] = {
+      {"%q: f32[2, 3, 5, 64], %c: f32[2, 5, 32], %s: f32[2, 5, 32]", "%q, %c, %s", ""},
+      {"%q: f32[2, 5, 66], %c: f32[9, 7], %s: f32[9, 7], %i: i64[2, 5]", "%q, %c, %s, %i", "heads = 3, dims = 14, "},
+      {"%q: f32[1, 2, 1, 6], %c: f32[9, 3], %s: f32[9, 3], %i: i64[1, 1]", "%q, %c, %s, %i", ""},
+  };
+  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+      char text[512];
+      snprintf(text, sizeof text, "(%s) { %%y = rotary(%s) {%sinterleaved = %d} return %%y }", graphs[i][0],
+               graphs[i][1], graphs[i][2], interleaved);
+      check_text(text, &(check_options){.tolerance = {.scale = 2}});
+    }
+  check_text("(%q: f32[1, 9, 256, 64], %c: f32[1, 256, 32], %s: f32[1, 256, 32]) { %y = rotary(%q, %c, %s) return %y }",
+             &(check_options){.tolerance = {.scale = 2}, .timed = true});
+}
+
 static void test_times(void **state) {
   (void)state;
   static const shape timed[] = {{1, 12, 12, 197, 197, 64, 64},
@@ -87,6 +105,6 @@ static void test_times(void **state) {
 int main(int argc, char **argv) {
   check_start(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_specials),
-                                     cmocka_unit_test(test_times)};
+                                     cmocka_unit_test(test_rotary), cmocka_unit_test(test_times)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

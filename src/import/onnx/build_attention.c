@@ -12,6 +12,7 @@ static void keep(tercel_onnx_call *c, tercel_status status) {
 
 tercel_value *tercel_onnx_by_heads(tercel_onnx_call *c, tercel_value *x, int64_t heads) {
   if (tercel_onnx_rank(c, x) != 3) return x;
+  if (heads < 1) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "operands of rank 3 need the number of their heads");
   const int64_t shape[] = {0, 0, heads, -1}, perm[] = {0, 2, 1, 3};
   return tercel_onnx_transpose(c, tercel_onnx_reshape_to(c, x, shape, 4), perm, 4);
 }
