@@ -30,12 +30,12 @@ static void copy_floats(tercel_onnx_call *c, tercel_node *n, const char *name) {
 /* Inputs x, w, r, b, lengths, initial h, initial c, peepholes; those of LSTM alone are absent elsewhere. */
 typedef enum cell { RNN, GRU, LSTM } cell;
 
-static void layer(tercel_onnx_call *c, cell kind, tercel_value *w, tercel_value *r) {
+static void layer(tercel_onnx_call *c, cell kind, tercel_value *x, tercel_value *w, tercel_value *r) {
   static const char *const cells[] = {"rnn", "gru", "lstm"};
   if (c->version < 7) tercel_onnx_ignore_attr(c, "output_sequence"); /* said whether the first output was wanted */
   tercel_node *const n =
-      tercel_onnx_begin(c, &tercel_op_rnn, kind == LSTM ? 3 : 2, tercel_onnx_in(c, 0), w, r, tercel_onnx_in(c, 3),
-                        tercel_onnx_in(c, 4), tercel_onnx_in(c, 5), tercel_onnx_in(c, 6), tercel_onnx_in(c, 7));
+      tercel_onnx_begin(c, &tercel_op_rnn, kind == LSTM ? 3 : 2, x, w, r, tercel_onnx_in(c, 3), tercel_onnx_in(c, 4),
+                        tercel_onnx_in(c, 5), tercel_onnx_in(c, 6), tercel_onnx_in(c, 7));
   tercel_onnx_set_text(c, n, "cell", cells[kind]);
   tercel_onnx_copy_int(c, n, "hidden_size");
   const char *const direction = tercel_onnx_get_text(c, "direction", "forward");
@@ -54,7 +54,7 @@ static void layer(tercel_onnx_call *c, cell kind, tercel_value *w, tercel_value 
 }
 
 void tercel_onnx_build_rnn(tercel_onnx_call *c) {
-  layer(c, (cell)c->row->detail, tercel_onnx_in(c, 1), tercel_onnx_in(c, 2));
+  layer(c, (cell)c->row->detail, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2));
 }
 
 /* Weights [D, I, 4 H] of integers with one scale and zero point a direction, or one each gate's row: as [D, 4 H, I] of floats. */
@@ -71,9 +71,17 @@ static tercel_value *float_weights(tercel_onnx_call *c, size_t weights, size_t s
   return tercel_onnx_transpose(c, tercel_onnx_fn2(c, TERCEL_FN_MUL, w, parts[0]), swap, 3);
 }
 
-/* ONNX Runtime's LSTM with integer weights.  It rounds each step's input to 8 bits too, to use integer products; here the
- * weights are made floats and the input stays exact. */
+/* The numbers that 8 bits leave of x. */
+static tercel_value *rounded(tercel_onnx_call *c, tercel_value *x) {
+  const tercel_onnx_quantized q = tercel_onnx_dynamic_quantize(c, x);
+  tercel_value *const whole = tercel_onnx_fn2(c, TERCEL_FN_SUB, tercel_onnx_cast(c, q.x, TERCEL_DTYPE_F32),
+                                              tercel_onnx_cast(c, q.zero, TERCEL_DTYPE_F32));
+  return tercel_onnx_fn2(c, TERCEL_FN_MUL, whole, q.scale);
+}
+
+/* ONNX Runtime's LSTM with integer weights.  Its input is rounded to 8 bits, as there; the state between steps, which it
+ * rounds too, stays exact. */
 void tercel_onnx_build_dynamic_quantize_lstm(tercel_onnx_call *c) {
   tercel_value *const w = float_weights(c, 1, 8, 9), *const r = float_weights(c, 2, 10, 11);
-  layer(c, LSTM, w, r);
+  layer(c, LSTM, rounded(c, tercel_onnx_in(c, 0)), w, r);
 }
