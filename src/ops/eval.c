@@ -12,13 +12,18 @@ static tercel_status give_memory(void *user, size_t output, tercel_tensor *tenso
   return TERCEL_OK;
 }
 
-/* Shapes and allocates the outputs that inference knows; the others are left to the operator. */
+/* Shapes and allocates the outputs that inference knows; others are left to operators that say so. */
 static tercel_status shape_outputs(const tercel_node *node, const tercel_fact *facts, tercel_tensor *out, eval_job *job,
                                    tercel_error *err) {
   for (size_t i = 0; i < node->num_outputs; ++i) {
     const tercel_type *type = &facts[i].type;
     out[i] = (tercel_tensor){.dtype = type->dtype, .rank = -1};
-    if (node->outputs[i] == NULL || !tercel_shape_is_known(&type->shape)) continue;
+    if (node->outputs[i] == NULL) continue;
+    if (!tercel_shape_is_known(&type->shape)) {
+      if (node->op->flags & TERCEL_OP_DATA_DEPENDENT) continue;
+      return tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': the shape of output %zu can't be told from its inputs",
+                         node->op->name, node->name, i);
+    }
     if (!tercel_tensor_set_shape(&out[i], type->dtype, type->shape.rank, type->shape.dims))
       return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "%s '%s': output %zu is too large to address", node->op->name,
                          node->name, i);

@@ -9,9 +9,14 @@ static const char *const kinds[] = {"max", "average", "lp", NULL};
 static tercel_status get_kernel(const tercel_node *node, int spatial, const int64_t **out, tercel_error *err) {
   size_t count = 0;
   *out = tercel_node_ints(node, "kernel", &count);
-  if (*out != NULL && count == (size_t)spatial) return TERCEL_OK;
-  return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "kernel of %zu dims for an input of %d spatial dims", count,
-                          spatial);
+  if (*out == NULL || count != (size_t)spatial)
+    return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "kernel of %zu dims for an input of %d spatial dims",
+                            count, spatial);
+  for (int i = 0; i < spatial; ++i)
+    if ((*out)[i] < 1)
+      return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "kernel[%d] is %lld, want 1 or more", i,
+                              (long long)(*out)[i]);
+  return TERCEL_OK;
 }
 
 static tercel_status infer_pool(tercel_infer *infer, tercel_error *err) {

@@ -56,6 +56,7 @@ static tercel_status infer_reshape(tercel_infer *infer, tercel_error *err) {
   const bool allow_zero = tercel_node_int(infer->node, "allowzero") != 0;
   tercel_shape out = {.rank = -1};
   int64_t count = 0;
+  TERCEL_TRY(tercel_infer_check_indices(infer, 1, err));
   const tercel_dim *want = tercel_infer_contents(infer, 1, &count, err);
   if (want == NULL) {
     const tercel_shape *s = &infer->in[1]->type.shape;

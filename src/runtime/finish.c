@@ -70,7 +70,10 @@ static tercel_status make_steps(tercel_binder *b, tercel_error *err) {
   for (size_t i = 0; i < b->num_drafts; ++i) {
     tercel_bound *const step = &binding->steps[i];
     *step = b->drafts[i].bound;
-    if (b->drafts[i].workspace != TERCEL_NO_PIECE) add_fixup(b, &step->run.workspace, b->drafts[i].workspace, 0);
+    if (b->drafts[i].workspace != TERCEL_NO_PIECE)
+      add_fixup(b, &step->run.workspace, b->drafts[i].workspace, 0);
+    else /* nothing may be written there, but kernels may add 0 to it */
+      binding->arena_fixups[binding->num_arena_fixups++] = (tercel_fixup){&step->run.workspace, NULL, 0};
   }
   binding->num_steps = b->num_drafts;
   for (size_t i = 0; i < b->num_placed; ++i) {
