@@ -103,7 +103,7 @@ static void damage(const uint8_t *good, size_t bytes) {
     if (tercel_image_parse(exact, cut, 3, &image, &err) == TERCEL_OK) tercel_image_deinit(&image);
     free(exact);
   }
-  for (int n = 0; n < 300; n++) {
+  for (int n = 0; n < 300 && bytes > 0; n++) {
     uint8_t *const copy = malloc(bytes);
     memcpy(copy, good, bytes);
     copy[tercel_test_random_int(&random, 0, (int64_t)bytes - 1)] = (uint8_t)tercel_test_random_u64(&random);

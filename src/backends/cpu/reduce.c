@@ -131,7 +131,8 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   TERCEL_TRY(tercel_reduce_axes(node, in, &mask, err));
   merge(in[0], mask, b);
   b->results = tercel_tensor_num_elements(out[0]);
-  b->elements = b->results > 0 ? (float)(tercel_tensor_num_elements(in[0]) / b->results) : 0.0f;
+  const int64_t elements = b->results > 0 ? tercel_tensor_num_elements(in[0]) / b->results : 0; /* a result's */
+  b->elements = (float)elements;
   const int64_t per_row = b->n > 0 ? tercel_ceil_div(b->n, TERCEL_FOLD_ROW_BLOCK) : 0;
   b->blocks = b->reduced.product * per_row;
   b->split = b->rows && b->results < 2 * num_threads && b->blocks > 1 && num_threads > 1;
