@@ -153,7 +153,8 @@ static tercel_status eval_linear_attention(tercel_eval *eval, tercel_error *err)
 static double flops(const tercel_node *node, const tercel_tensor *const *in, const tercel_tensor *const *out) {
   (void)out;
   const int64_t heads = tercel_node_int(node, "heads"), kv_heads = tercel_node_int(node, "kv_heads");
-  const double state = (double)(in[Q]->dims[2] / heads) * (double)(in[V]->dims[2] / kv_heads);
+  const int64_t key = in[Q]->dims[2] / heads, value = in[V]->dims[2] / kv_heads; /* sizes of one head */
+  const double state = (double)key * (double)value;
   return (double)(in[Q]->dims[0] * in[Q]->dims[1]) * state * (2.0 * (double)heads + 5.0 * (double)kv_heads);
 }
 
