@@ -112,6 +112,9 @@ tercel_status tercel_rnn_get_spec(const tercel_node *node, tercel_rnn_spec *out,
   out->input_forget = tercel_node_int(node, "input_forget") != 0;
   out->linear_before_reset = tercel_node_int(node, "linear_before_reset") != 0;
   out->batch_first = tercel_node_int(node, "layout") != 0;
+  out->round_state = tercel_node_int(node, "round_state") != 0;
+  if (out->round_state && out->cell != TERCEL_RNN_CELL_LSTM)
+    return fail_attr(node, "round_state", "1", "0 for any cell but lstm", err);
   return TERCEL_OK;
 }
 
@@ -228,6 +231,7 @@ typedef struct recurrence {
   const double *x, *w, *r, *bias, *initial_h, *initial_c, *peepholes; /* bias ...: NULL when absent */
   double *gates;                                                      /* [gates, hidden]: inputs of the activations */
   double *h, *h_next, *c, *reset;                                     /* [hidden] each */
+  float *rounded;                                                     /* [hidden] */
 } recurrence;
 
 static double clipped(double x, double limit) { return x < -limit ? -limit : x > limit ? limit : x; }
@@ -328,6 +332,24 @@ static void store_state(const tercel_tensor *out, int64_t at, const double *stat
   for (int64_t j = 0; j < hidden; ++j) tercel_tensor_set_f64(&tensor, at + j, state[j]);
 }
 
+void tercel_rnn_round_state(float *h, int64_t hidden) {
+  float low = 0, high = 0;
+  for (int64_t j = 0; j < hidden; ++j) {
+    low = h[j] < low ? h[j] : low;
+    high = h[j] > high ? h[j] : high;
+  }
+  const float scale = (high - low) / 255;
+  if (!(scale > 0)) return;
+  const float zero = rintf(fminf(fmaxf(-low / scale, 0), 255));
+  for (int64_t j = 0; j < hidden; ++j) h[j] = (fminf(fmaxf(rintf(h[j] / scale) + zero, 0), 255) - zero) * scale;
+}
+
+static void round_state(const recurrence *s) {
+  for (int64_t j = 0; j < s->g.hidden; ++j) s->rounded[j] = (float)s->h[j];
+  tercel_rnn_round_state(s->rounded, s->g.hidden);
+  for (int64_t j = 0; j < s->g.hidden; ++j) s->h[j] = (double)s->rounded[j];
+}
+
 /* One sequence in one direction: `length` steps of it count, y is 0 for the rest. */
 static void run_sequence(recurrence *s, int d, int64_t n, int64_t length, tercel_tensor *const *out, size_t num_out) {
   static void (*const steps[])(recurrence *, int, const double *) = {
@@ -338,6 +360,7 @@ static void run_sequence(recurrence *s, int d, int64_t n, int64_t length, tercel
   start_state(s, s->initial_c, state_at, s->c);
   for (int64_t k = 0; k < length; ++k) {
     const int64_t t = s->spec->reverse[d] ? length - 1 - k : k;
+    if (s->spec->round_state) round_state(s);
     steps[s->spec->cell](s, d, s->x + t * g->x_step + n * g->x_batch);
     double *old = s->h;
     s->h = s->h_next;
@@ -382,13 +405,14 @@ static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   TERCEL_TRY(widen(eval, TERCEL_RNN_INITIAL_C, &s.initial_c, err));
   TERCEL_TRY(widen(eval, TERCEL_RNN_PEEPHOLES, &s.peepholes, err));
   const size_t hidden = (size_t)s.g.hidden;
-  double *scratch = tercel_arena_alloc_array(eval->scratch, hidden, 8 * sizeof *scratch);
-  if (scratch == NULL) return tercel_fail_memory(err, hidden * 8 * sizeof *scratch, "the state of a recurrent network");
+  double *scratch = tercel_arena_alloc_array(eval->scratch, hidden, 9 * sizeof *scratch);
+  if (scratch == NULL) return tercel_fail_memory(err, hidden * 9 * sizeof *scratch, "the state of a recurrent network");
   s.gates = scratch;
   s.h = scratch + 4 * hidden;
   s.h_next = scratch + 5 * hidden;
   s.c = scratch + 6 * hidden;
   s.reset = scratch + 7 * hidden;
+  s.rounded = (float *)(scratch + 8 * hidden);
   const tercel_tensor *lengths = eval->num_inputs > TERCEL_RNN_LENGTHS ? eval->in[TERCEL_RNN_LENGTHS] : NULL;
   TERCEL_TRY(tercel_rnn_check_lengths(eval->node, lengths, s.g.steps, err));
   for (int d = 0; d < spec.directions; ++d)
@@ -417,6 +441,7 @@ static const tercel_attr_spec attrs[] = {
     {"clip",                TERCEL_ATTR_FLOAT, .about = "bound of the activations' inputs; 0 or absent: none"},
     {"input_forget",        TERCEL_ATTR_INT, .about = "lstm: the forget gate is 1 - input gate"},
     {"linear_before_reset", TERCEL_ATTR_INT, .about = "gru: the reset gate scales h R^T + bias, not h"},
+    {"round_state",         TERCEL_ATTR_INT, .about = "lstm: 1: before each step the state is rounded to 8 bits"},
     {"layout",              TERCEL_ATTR_INT, .about = "1: the batch stands first in x, y and the states"},
     {0}};
 /* clang-format on */

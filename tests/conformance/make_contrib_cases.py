@@ -177,6 +177,16 @@ def blocks():
                    constants=(1, 2, 3), **attrs)
 
 
+def recurrent():
+    steps, size, hidden = 6, 5, 4
+    for name, ways in (("forward", 1), ("bidirectional", 2)):
+        scales = [np.full(ways, 0.01, F), np.zeros(ways, np.int8), np.full(ways, 0.02, F), np.zeros(ways, np.int8)]
+        weights = [integers(-90, 90, (ways, n, 4 * hidden), np.int8) for n in (size, hidden)]
+        yield Case(f"dynamic_quantize_lstm_{name}", "DynamicQuantizeLSTM",
+                   [normal(steps, 1, size)] + weights + [normal(ways, 8 * hidden), None, None, None, None] + scales, 3,
+                   constants=(1, 2), hidden_size=hidden, direction=name)
+
+
 def quantized():
     a, b = integers(0, 255, (3, 8), np.uint8), integers(-128, 127, (8, 5), np.int8)
     columns = np.abs(normal(5, scale=0.02)) + F(0.001)
@@ -205,7 +215,7 @@ def quantized():
     yield Case("quantize_u16", "QuantizeLinear", [normal(2, 5), scalar(0.0001), scalar(30000, np.uint16)])
 
 
-GROUPS = (activations, products, norms, attention, grouped, blocks, quantized)
+GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent)
 
 
 def main():

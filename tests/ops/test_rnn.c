@@ -17,6 +17,9 @@ static void test_rejects(void **state) {
   const char *const params = "%x: f32[t, n, 8], %w: f32[1, 16, 8], %r: f32[1, 16, 4]";
   check_rejects(params, "%y = rnn(%x, %w, %r) {cell = \"gru\"}\nreturn %y", TERCEL_INVALID_MODEL,
                 "w is [1, 16, 8], want [1, 12, 8]");
+  check_rejects("%x: f32[t, n, 5], %w: f32[1, 12, 5], %r: f32[1, 12, 4]",
+                "%y = rnn(%x, %w, %r) {cell = \"gru\", round_state = 1}\nreturn %y", TERCEL_INVALID_MODEL,
+                "round_state");
   check_rejects(params, "%y = rnn(%x, %w, %r) {cell = \"lsmt\"}\nreturn %y", TERCEL_INVALID_MODEL, "cell is 'lsmt'");
   check_rejects(params, "%y = rnn(%x, %w, %r) {cell = \"lstm\", direction = \"up\"}\nreturn %y", TERCEL_INVALID_MODEL,
                 "direction is 'up'");

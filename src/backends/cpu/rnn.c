@@ -269,6 +269,8 @@ static void run_step(walk *w, int64_t t) {
   const state *s = w->j->s;
   const weights_layout *l = &b->layout;
   const float *r = w->weights + l->r_at;
+  for (int64_t i = 0; s->spec.round_state && i < b->together; ++i)
+    tercel_rnn_round_state(w->h + i * b->g.hidden, b->g.hidden);
   if (s->spec.cell != TERCEL_RNN_CELL_GRU) {
     multiply(w, &b->first, true, (tercel_gemm_product){.a = w->h, .b = r, .c = gates_of(w, t, w->sequence)});
   } else {

@@ -30,7 +30,7 @@ static void copy_floats(tercel_onnx_call *c, tercel_node *n, const char *name) {
 /* Inputs x, w, r, b, lengths, initial h, initial c, peepholes; those of LSTM alone are absent elsewhere. */
 typedef enum cell { RNN, GRU, LSTM } cell;
 
-static void layer(tercel_onnx_call *c, cell kind, tercel_value *x, tercel_value *w, tercel_value *r) {
+static void layer(tercel_onnx_call *c, cell kind, tercel_value *x, tercel_value *w, tercel_value *r, bool round_state) {
   static const char *const cells[] = {"rnn", "gru", "lstm"};
   if (c->version < 7) tercel_onnx_ignore_attr(c, "output_sequence"); /* said whether the first output was wanted */
   tercel_node *const n =
@@ -50,11 +50,12 @@ static void layer(tercel_onnx_call *c, cell kind, tercel_value *x, tercel_value 
   tercel_onnx_copy_int(c, n, "layout");
   if (kind == GRU) tercel_onnx_copy_int(c, n, "linear_before_reset");
   if (kind == LSTM) tercel_onnx_copy_int(c, n, "input_forget");
+  if (round_state) tercel_onnx_set_int(c, n, "round_state", 1);
   tercel_onnx_return_all(c, n);
 }
 
 void tercel_onnx_build_rnn(tercel_onnx_call *c) {
-  layer(c, (cell)c->row->detail, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2));
+  layer(c, (cell)c->row->detail, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2), false);
 }
 
 /* Weights [D, I, 4 H] of integers with one scale and zero point a direction, or one each gate's row: as [D, 4 H, I] of floats. */
@@ -79,9 +80,9 @@ static tercel_value *rounded(tercel_onnx_call *c, tercel_value *x) {
   return tercel_onnx_fn2(c, TERCEL_FN_MUL, whole, q.scale);
 }
 
-/* ONNX Runtime's LSTM with integer weights.  Its input is rounded to 8 bits, as there; the state between steps, which it
- * rounds too, stays exact. */
+/* ONNX Runtime's LSTM with integer weights: its input, and the state before each step, are rounded to 8 bits for products of
+ * integers.  Here floats that hold the same numbers are multiplied.  Of a batch each sequence has its own range. */
 void tercel_onnx_build_dynamic_quantize_lstm(tercel_onnx_call *c) {
   tercel_value *const w = float_weights(c, 1, 8, 9), *const r = float_weights(c, 2, 10, 11);
-  layer(c, LSTM, rounded(c, tercel_onnx_in(c, 0)), w, r);
+  layer(c, LSTM, rounded(c, tercel_onnx_in(c, 0)), w, r, true);
 }
