@@ -389,6 +389,16 @@ def bad_functions():
     bad("function_output_undefined", with_functions(hollow), INVALID, "function A: nothing defines its output 'y'")
 
 
+def good_einsums():
+    def einsum(equation, *shapes):
+        names = [f"x{i}" for i in range(len(shapes))]
+        return model([n("Einsum", names, ["y"], equation=equation)], [info(x, s) for x, s in zip(names, shapes)])
+
+    good("einsum_product", einsum("bhid,bhjd->bhij", ("b", "h", "i", 8), ("b", "h", "j", 8)))
+    good("einsum_merged", einsum("abcd,dcbe->ea", ("a", 2, 3, "d"), ("d", 3, 2, 5)))
+    good("einsum_general", einsum("...ii,i", ("n", 4, 4), (4,)))
+
+
 def main():
     for folder in (GOOD, BAD):
         os.makedirs(folder, exist_ok=True)
@@ -400,6 +410,7 @@ def main():
     good_subgraphs()
     good_functions()
     good_versions()
+    good_einsums()
     bad_bytes()
     bad_tensors()
     bad_graphs()
