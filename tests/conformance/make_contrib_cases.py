@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/conformance/contrib: cases of com.microsoft's operators, with the outputs of ONNX Runtime.
+"""Makes tests/conformance/contrib: cases of operators that ONNX has none of, most of com.microsoft, with the outputs of ONNX Runtime.
 
 usage: make_contrib_cases.py [OUT]      OUT: normally tests/conformance/contrib
 
@@ -215,7 +215,15 @@ def quantized():
     yield Case("quantize_u16", "QuantizeLinear", [normal(2, 5), scalar(0.0001), scalar(30000, np.uint16)])
 
 
-GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent)
+def regions():
+    """Of ONNX itself, which has no case of it."""
+    corners = np.sort(RNG.uniform(-2, 12, (6, 2, 2)), axis=1).reshape(6, 4)
+    rois = np.concatenate([integers(0, 2, (6, 1), F), corners.astype(F)], axis=1)
+    yield Case("max_roi_pool", "MaxRoiPool", [normal(2, 3, 10, 12), rois], domain="", pooled_shape=[3, 4],
+               spatial_scale=0.5)
+
+
+GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions)
 
 
 def main():
