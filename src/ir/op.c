@@ -54,3 +54,21 @@ tercel_status tercel_eval_output(tercel_eval *eval, size_t i, int rank, const in
                        eval->node->name, i);
   return eval->allocate(eval->user, i, tensor, err);
 }
+
+tercel_status tercel_eval_strings(tercel_eval *eval, size_t i, int rank, const int64_t *dims, size_t characters,
+                                  char **characters_out, tercel_error *err) {
+  *characters_out = NULL;
+  tercel_tensor *const tensor = eval->out[i];
+  if (!tensor) return TERCEL_OK;
+  size_t all = 0;
+  if (!tercel_tensor_set_shape(tensor, TERCEL_DTYPE_STRING, rank, dims) ||
+      !tercel_add_size(tensor->bytes, characters, &all))
+    return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "%s '%s': output %zu is too large to address", eval->node->op->name,
+                       eval->node->name, i);
+  const size_t elements = tensor->bytes;
+  tensor->bytes = all;
+  const tercel_status status = eval->allocate(eval->user, i, tensor, err);
+  tensor->bytes = elements;
+  if (status == TERCEL_OK && tensor->data) *characters_out = (char *)tensor->data + elements;
+  return status;
+}

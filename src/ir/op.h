@@ -69,6 +69,10 @@ typedef struct tercel_eval {
 
 /* Shapes output i (dtype is set already) and gives it memory. */
 tercel_status tercel_eval_output(tercel_eval *eval, size_t i, int rank, const int64_t *dims, tercel_error *err);
+/* The same for output i of strings, with room for `characters` bytes that its elements will point to: they lie behind the elements
+ * and live as long as these.  *characters_out is NULL when the output is absent. */
+tercel_status tercel_eval_strings(tercel_eval *eval, size_t i, int rank, const int64_t *dims, size_t characters,
+                                  char **characters_out, tercel_error *err);
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,6 @@
 /* Drives reference evaluation of one node on given tensors: shapes by the node's own inference, memory by storages. */
+#include <string.h>
+
 #include "ops/ops.h"
 
 typedef struct eval_job {
@@ -7,6 +9,8 @@ typedef struct eval_job {
 
 static tercel_status give_memory(void *user, size_t output, tercel_tensor *tensor, tercel_error *err) {
   eval_job *job = user;
+  tercel_storage_release(job->storages[output]); /* an operator may shape an output anew */
+  job->storages[output] = NULL;
   TERCEL_TRY(tercel_storage_create(tensor->bytes, &job->storages[output], err));
   tensor->data = tercel_storage_data(job->storages[output]);
   return TERCEL_OK;
@@ -29,6 +33,29 @@ static tercel_status shape_outputs(const tercel_node *node, const tercel_fact *f
                          node->name, i);
     TERCEL_TRY(give_memory(job, i, &out[i], err));
   }
+  return TERCEL_OK;
+}
+
+/* Strings that an operator only moved still point at the input's characters: they get their own, in the same storage. */
+static tercel_status settle_strings(tercel_tensor *out, tercel_storage **storage, tercel_error *err) {
+  const int64_t n = tercel_tensor_num_elements(out);
+  const tercel_string *const from = out->data;
+  size_t bytes = out->bytes;
+  for (int64_t i = 0; i < n; ++i)
+    if (!tercel_add_size(bytes, from[i].length, &bytes))
+      return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "strings are too large to address");
+  tercel_storage *own = NULL;
+  TERCEL_TRY(tercel_storage_create(bytes, &own, err));
+  tercel_string *const to = tercel_storage_data(own);
+  char *characters = (char *)to + out->bytes;
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = (tercel_string){characters, from[i].length};
+    if (from[i].length > 0) memcpy(characters, from[i].data, from[i].length);
+    characters += from[i].length;
+  }
+  tercel_storage_release(*storage);
+  *storage = own;
+  out->data = to;
   return TERCEL_OK;
 }
 
@@ -80,7 +107,10 @@ tercel_status tercel_eval_node(const tercel_node *node, const tercel_tensor *con
                       .scratch = &scratch,
                       .allocate = give_memory,
                       .user = &job};
-  status = node->op->eval(&eval, err);
+  TERCEL_CHECK(node->op->eval(&eval, err));
+  for (size_t i = 0; i < num_out; ++i)
+    if (storages_out[i] != NULL && out[i].dtype == TERCEL_DTYPE_STRING)
+      TERCEL_CHECK(settle_strings(&out[i], &storages_out[i], err));
 done:
   if (status != TERCEL_OK) {
     for (size_t i = 0; i < num_out; ++i) {

@@ -80,6 +80,7 @@ static tercel_status get_fact(tercel_binder *b, const tercel_value *value, const
 
 static bool is_shaped(const tercel_step_facts *facts) {
   const tercel_node *const node = facts->step->node;
+  if (node->op->flags & TERCEL_OP_DATA_DEPENDENT) return false; /* it asks for its memory itself */
   for (uint32_t i = 0; i < node->num_outputs; ++i)
     if (node->outputs[i] != NULL && node->outputs[i]->type.kind == TERCEL_TYPE_TENSOR &&
         !tercel_shape_is_known(&facts->out[i].type.shape))

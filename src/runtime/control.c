@@ -8,8 +8,10 @@
 struct tercel_control {
   tercel_frame *frames[2];
   size_t num_carried;
-  tercel_buffer (*memory)[2]; /* of carried values, in turn */
-  tercel_tensor *tensors;     /* carried values now */
+  tercel_buffer (*memory)[2];     /* of carried values, in turn */
+  tercel_buffer (*characters)[2]; /* of carried strings, likewise */
+  tercel_arena stacked;           /* characters of stacked strings, of the step's last run */
+  tercel_tensor *tensors;         /* carried values now */
   tercel_list **lists;
   size_t num_slices;
   tercel_buffer *slices; /* of scanned inputs, where they are not contiguous */
@@ -22,12 +24,16 @@ void tercel_control_destroy(tercel_control *control, tercel_account *account) {
   for (size_t k = 0; k < control->num_carried; ++k) {
     tercel_buffer_free(&control->memory[k][0], account);
     tercel_buffer_free(&control->memory[k][1], account);
+    tercel_buffer_free(&control->characters[k][0], account);
+    tercel_buffer_free(&control->characters[k][1], account);
     tercel_list_release(control->lists[k]);
   }
   for (size_t i = 0; i < control->num_slices; ++i) tercel_buffer_free(&control->slices[i], account);
   tercel_frame_destroy(control->frames[0]);
   tercel_frame_destroy(control->frames[1]);
+  tercel_arena_deinit(&control->stacked);
   tercel_free(control->memory);
+  tercel_free(control->characters);
   tercel_free(control->tensors);
   tercel_free(control->lists);
   tercel_free(control->slices);
@@ -42,10 +48,11 @@ static tercel_status get_control(tercel_frame *frame, const tercel_bound *bound,
   tercel_control *const control = tercel_zalloc(sizeof *control);
   if (control == NULL) return tercel_fail_memory(err, sizeof *control, "a control step");
   control->memory = tercel_zalloc_array(num_carried + 1, sizeof *control->memory);
+  control->characters = tercel_zalloc_array(num_carried + 1, sizeof *control->characters);
   control->tensors = tercel_zalloc_array(num_carried + 1, sizeof *control->tensors);
   control->lists = tercel_zalloc_array(num_carried + 1, sizeof(tercel_list *));
   control->slices = tercel_zalloc_array(num_slices + 1, sizeof *control->slices);
-  if (!control->memory || !control->tensors || !control->lists || !control->slices) {
+  if (!control->memory || !control->characters || !control->tensors || !control->lists || !control->slices) {
     tercel_control_destroy(control, &frame->runner->account);
     return tercel_fail_memory(err, num_carried * sizeof *control->memory, "a control step");
   }
@@ -186,14 +193,25 @@ static tercel_status give_carried(const tercel_bound *bound, tercel_control *con
   return TERCEL_OK;
 }
 
-static tercel_status take_carried(const tercel_bound *bound, tercel_control *control, tercel_frame *nested,
-                                  uint32_t first_out, tercel_error *err) {
+/* The body's steps write the same characters again in the next iteration: carried strings get their own. */
+static tercel_status keep_characters(tercel_frame *frame, tercel_tensor *tensor, tercel_buffer *characters,
+                                     tercel_error *err) {
+  if (tensor->dtype != TERCEL_DTYPE_STRING) return TERCEL_OK;
+  TERCEL_TRY(tercel_buffer_reserve(characters, &frame->runner->account, tercel_count_characters(tensor), 0, err));
+  tercel_copy_characters(tensor, characters->data);
+  return TERCEL_OK;
+}
+
+/* After iteration `iteration`. */
+static tercel_status take_carried(tercel_frame *frame, const tercel_bound *bound, tercel_control *control,
+                                  tercel_frame *nested, uint32_t first_out, int64_t iteration, tercel_error *err) {
   for (size_t k = 0; k < control->num_carried; ++k) {
     const tercel_value *const inner = nested->plan->graph->outputs[first_out + k];
     const tercel_value *const outer = bound->run.node->outputs[k];
     if (outer != NULL && inner->type.kind != outer->type.kind) return wrong_kind(bound->run.node, inner, err);
     if (inner->type.kind == TERCEL_TYPE_TENSOR) {
       control->tensors[k] = nested->outputs[first_out + k].tensor;
+      TERCEL_TRY(keep_characters(frame, &control->tensors[k], &control->characters[k][iteration & 1], err));
     } else {
       control->lists[k] = nested->lists[inner->id];
       nested->lists[inner->id] = NULL;
@@ -269,13 +287,24 @@ static tercel_status check_part(const tercel_node *node, const tercel_tensor *wh
                      node->name, tercel_describe(part->dtype, part->rank, part->dims).text, (long long)iteration);
 }
 
+/* A stacked part's characters must outlive the iteration that made them. */
+static tercel_status stack_characters(tercel_control *control, tercel_tensor *part, tercel_error *err) {
+  const size_t count = tercel_count_characters(part);
+  if (part->dtype != TERCEL_DTYPE_STRING) return TERCEL_OK;
+  char *const characters = tercel_arena_alloc(&control->stacked, count);
+  if (characters == NULL) return tercel_fail_memory(err, count, "stacked strings");
+  tercel_copy_characters(part, characters);
+  return TERCEL_OK;
+}
+
 /* Appends one iteration's output along axis 0. */
-static tercel_status append(tercel_frame *frame, const tercel_bound *bound, size_t to, const tercel_tensor *part,
-                            int64_t iteration, tercel_error *err) {
+static tercel_status append(tercel_frame *frame, const tercel_bound *bound, tercel_control *control, size_t to,
+                            tercel_tensor *part, int64_t iteration, tercel_error *err) {
   const tercel_node *const node = bound->run.node;
   tercel_tensor *const out = bound->run.out[to];
   if (out == NULL) return TERCEL_OK;
   if (iteration > 0) TERCEL_TRY(check_part(node, out, part, 0, iteration, err));
+  TERCEL_TRY(stack_characters(control, part, err));
   TERCEL_TRY(shape_stack(node, part, 0, iteration + 1, out, err));
   const size_t before = out->bytes - part->bytes;
   TERCEL_TRY(reserve_more(frame, node, to, out, before, err));
@@ -329,6 +358,7 @@ static tercel_status run_loop(tercel_frame *frame, const tercel_bound *bound, te
   TERCEL_TRY(get_control(frame, bound, num_carried, 0, &control, err));
   TERCEL_TRY(get_frame(frame, bound, control, 0, &nested, err));
   TERCEL_TRY(start_carried(frame, bound, control, 2, err));
+  tercel_arena_reset(&control->stacked);
   int64_t iteration = 0;
   for (; iteration < trip_count && condition; ++iteration) {
     TERCEL_TRY(tercel_frame_check_cancel(frame, node, err));
@@ -340,9 +370,10 @@ static tercel_status run_loop(tercel_frame *frame, const tercel_bound *bound, te
     TERCEL_TRY(give_captures(frame, bound, nested, true, err));
     TERCEL_TRY(run_nested(frame, nested, err));
     TERCEL_TRY(read_bool(node, &nested->outputs[0].tensor, "body's condition", &condition, err));
-    TERCEL_TRY(take_carried(bound, control, nested, 1, err));
+    TERCEL_TRY(take_carried(frame, bound, control, nested, 1, iteration, err));
     for (uint32_t s = 0; s < num_stacked; ++s)
-      TERCEL_TRY(append(frame, bound, num_carried + s, &nested->outputs[1 + num_carried + s].tensor, iteration, err));
+      TERCEL_TRY(
+          append(frame, bound, control, num_carried + s, &nested->outputs[1 + num_carried + s].tensor, iteration, err));
   }
   for (uint32_t s = 0; iteration == 0 && s < num_stacked; ++s)
     TERCEL_TRY(stack_nothing(frame, bound, nested->plan->graph->outputs[1 + num_carried + s], 0, num_carried + s, err));
@@ -412,8 +443,9 @@ static tercel_status scan_length(const tercel_bound *bound, size_t first, size_t
 }
 
 /* Puts one iteration's output at its place; the first one tells the shape of the whole. */
-static tercel_status place_part(tercel_frame *frame, const tercel_bound *bound, size_t output, size_t stack,
-                                const tercel_tensor *part, int64_t iteration, int64_t length, tercel_error *err) {
+static tercel_status place_part(tercel_frame *frame, const tercel_bound *bound, tercel_control *control, size_t output,
+                                size_t stack, tercel_tensor *part, int64_t iteration, int64_t length,
+                                tercel_error *err) {
   const tercel_node *const node = bound->run.node;
   tercel_tensor *const out = bound->run.out[output];
   if (out == NULL) return TERCEL_OK;
@@ -424,6 +456,7 @@ static tercel_status place_part(tercel_frame *frame, const tercel_bound *bound, 
     TERCEL_TRY(tercel_frame_output_memory(frame, node, output, out, 0, err));
   }
   TERCEL_TRY(check_part(node, out, part, axis, iteration, err));
+  TERCEL_TRY(stack_characters(control, part, err));
   const int64_t at = entry(node, "scan_output_directions", stack) != 0 ? length - 1 - iteration : iteration;
   const cut c = cut_along(out, axis);
   char *const to = (char *)out->data + (size_t)at * c.inner;
@@ -450,6 +483,7 @@ static tercel_status run_scan(tercel_frame *frame, const tercel_bound *bound, te
   TERCEL_TRY(get_control(frame, bound, num_states, num_scanned, &control, err));
   TERCEL_TRY(get_frame(frame, bound, control, 0, &nested, err));
   TERCEL_TRY(start_carried(frame, bound, control, 0, err));
+  tercel_arena_reset(&control->stacked);
   for (int64_t iteration = 0; iteration < length; ++iteration) {
     TERCEL_TRY(tercel_frame_check_cancel(frame, node, err));
     TERCEL_TRY(give_carried(bound, control, nested, 0, 0, iteration, err));
@@ -461,9 +495,10 @@ static tercel_status run_scan(tercel_frame *frame, const tercel_bound *bound, te
     }
     TERCEL_TRY(give_captures(frame, bound, nested, true, err));
     TERCEL_TRY(run_nested(frame, nested, err));
-    TERCEL_TRY(take_carried(bound, control, nested, 0, err));
+    TERCEL_TRY(take_carried(frame, bound, control, nested, 0, iteration, err));
     for (uint32_t k = num_states; k < node->num_outputs; ++k)
-      TERCEL_TRY(place_part(frame, bound, k, k - num_states, &nested->outputs[k].tensor, iteration, length, err));
+      TERCEL_TRY(
+          place_part(frame, bound, control, k, k - num_states, &nested->outputs[k].tensor, iteration, length, err));
   }
   for (uint32_t k = num_states; length == 0 && k < node->num_outputs; ++k) {
     const tercel_value *const inner = nested->plan->graph->outputs[k];

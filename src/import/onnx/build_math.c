@@ -239,10 +239,17 @@ static void cast_to(tercel_onnx_call *c, tercel_dtype dtype) {
   tercel_value *const x = tercel_onnx_in(c, 0);
   const bool saturate = tercel_onnx_get_int(c, "saturate", 1) != 0;
   const char round = round_mode(c);
-  const bool strings = dtype == TERCEL_DTYPE_STRING || tercel_onnx_dtype_of(x) == TERCEL_DTYPE_STRING;
-  if (strings && tercel_onnx_dtype_of(x) != dtype)
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "from %s to %s is not supported",
-                     tercel_dtype_name(tercel_onnx_dtype_of(x)), tercel_dtype_name(dtype));
+  const tercel_dtype from = tercel_onnx_dtype_of(x);
+  if (from != dtype && dtype == TERCEL_DTYPE_STRING) {
+    tercel_onnx_return(c, 0, tercel_onnx_op(c, &tercel_op_string_format, x));
+    return;
+  }
+  if (from != dtype && from == TERCEL_DTYPE_STRING) {
+    tercel_node *const n = tercel_onnx_begin(c, &tercel_op_string_parse, 1, x);
+    tercel_onnx_set_dtype(c, n, "dtype", dtype);
+    tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+    return;
+  }
   tercel_onnx_return(c, 0, tercel_onnx_cast_with(c, x, dtype, saturate, round));
 }
 

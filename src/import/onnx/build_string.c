@@ -1,0 +1,103 @@
+/* Strings, and tables of strings and n-grams. */
+#include <string.h>
+
+#include "import/onnx/build.h"
+
+static void keep(tercel_onnx_call *c, tercel_status status) {
+  if (tercel_onnx_ok(c)) c->status = status;
+}
+
+/* Texts of an attribute, 0-terminated; NULL when it is absent. */
+static const char *const *get_texts(tercel_onnx_call *c, const char *name, size_t *count) {
+  const tercel_onnx_attr *const a = tercel_onnx_get_attr(c, name, TERCEL_ONNX_STRINGS);
+  *count = a ? a->strings.count : 0;
+  if (!a) return NULL;
+  const char **const texts = tercel_arena_alloc_array(&c->import->arena, *count, sizeof *texts);
+  for (size_t i = 0; texts && i < *count; i++) {
+    const tercel_string s = a->strings.items[i];
+    texts[i] = tercel_arena_strndup(&c->import->arena, s.data ? s.data : "", s.length);
+    if (!texts[i]) break;
+  }
+  if (!texts || (*count > 0 && !texts[*count - 1])) keep(c, tercel_fail_memory(c->err, *count * sizeof *texts, name));
+  return tercel_onnx_ok(c) ? texts : NULL;
+}
+
+void tercel_onnx_build_string_split(tercel_onnx_call *c) {
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_string_split, 2, tercel_onnx_in(c, 0));
+  tercel_onnx_set_text(c, n, "delimiter", tercel_onnx_get_text(c, "delimiter", ""));
+  tercel_onnx_copy_int(c, n, "maxsplit");
+  tercel_onnx_return_all(c, n);
+}
+
+void tercel_onnx_build_string_normalizer(tercel_onnx_call *c) {
+  const char *const action = tercel_onnx_get_text(c, "case_change_action", "NONE");
+  size_t num_stopwords;
+  const char *const *const stopwords = get_texts(c, "stopwords", &num_stopwords);
+  const int64_t sensitive = tercel_onnx_get_int(c, "is_case_sensitive", 0);
+  tercel_onnx_ignore_attr(c, "locale"); /* Unicode's own mappings, which hold in all but a few languages */
+  char *const lower = tercel_arena_strdup(&c->import->arena, action);
+  if (!lower) keep(c, tercel_fail_memory(c->err, strlen(action), "case_change_action"));
+  if (!tercel_onnx_ok(c)) return;
+  for (char *at = lower; *at; at++) *at = (char)(*at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at);
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_string_normalize, 1, tercel_onnx_in(c, 0));
+  tercel_onnx_set_text(c, n, "case", lower);
+  tercel_onnx_set_int(c, n, "case_sensitive", sensitive);
+  if (stopwords && tercel_onnx_ok(c))
+    keep(c, tercel_node_set_strings(n, "stopwords", stopwords, num_stopwords, c->err));
+  tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+}
+
+void tercel_onnx_build_regex_full_match(tercel_onnx_call *c) {
+  tercel_onnx_need_attr(c, "pattern");
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_regex_match, 1, tercel_onnx_in(c, 0));
+  tercel_onnx_set_text(c, n, "pattern", tercel_onnx_get_text(c, "pattern", ""));
+  tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+}
+
+/* ---- n-grams ------------------------------------------------------------------------------------------------------- */
+
+static tercel_value *pool(tercel_onnx_call *c) {
+  const tercel_onnx_attr *const strings = tercel_onnx_get_attr(c, "pool_strings", TERCEL_ONNX_STRINGS);
+  const tercel_onnx_attr *const ints = tercel_onnx_get_attr(c, "pool_int64s", TERCEL_ONNX_INTS);
+  tercel_value *v = NULL;
+  if (!strings == !ints)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "want one of the attributes 'pool_strings' and 'pool_int64s'");
+  if (!tercel_onnx_ok(c)) return NULL;
+  if (ints) return tercel_onnx_i64s(c, ints->ints.items, ints->ints.count);
+  keep(c, tercel_onnx_add_strings(c->graph, c->name, strings->strings.items, 1,
+                                  &(int64_t){(int64_t)strings->strings.count}, &v, c->err));
+  return v;
+}
+
+static tercel_value *weights(tercel_onnx_call *c) {
+  size_t count;
+  const float *const numbers = tercel_onnx_get_floats(c, "weights", &count);
+  tercel_value *v = NULL;
+  if (!numbers || !tercel_onnx_ok(c)) return NULL;
+  keep(c,
+       tercel_graph_add_new_constant(c->graph, c->name, TERCEL_DTYPE_F32, 1, &(int64_t){(int64_t)count}, &v, c->err));
+  if (v && count > 0) memcpy(v->constant->data, numbers, count * sizeof *numbers);
+  return v;
+}
+
+void tercel_onnx_build_tfidf_vectorizer(tercel_onnx_call *c) {
+  static const char *const required[] = {"max_gram_length", "max_skip_count", "min_gram_length", "mode",
+                                         "ngram_counts",    "ngram_indexes"};
+  for (size_t i = 0; i < sizeof required / sizeof *required; i++) tercel_onnx_need_attr(c, required[i]);
+  const char *const mode = tercel_onnx_get_text(c, "mode", "TF");
+  const bool idf = strcmp(mode, "IDF") == 0, tfidf = strcmp(mode, "TFIDF") == 0;
+  if (!idf && !tfidf && strcmp(mode, "TF") != 0)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'mode' is '%s', want TF, IDF or TFIDF", mode);
+  size_t num_counts, num_indexes;
+  const int64_t *const counts = tercel_onnx_get_ints(c, "ngram_counts", &num_counts);
+  const int64_t *const indexes = tercel_onnx_get_ints(c, "ngram_indexes", &num_indexes);
+  tercel_value *const grams = pool(c), *const factors = weights(c);
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_tfidf, 1, tercel_onnx_in(c, 0), grams, factors);
+  tercel_onnx_set_int(c, n, "min", tercel_onnx_get_int(c, "min_gram_length", 1));
+  tercel_onnx_set_int(c, n, "max", tercel_onnx_get_int(c, "max_gram_length", 1));
+  tercel_onnx_set_int(c, n, "skip", tercel_onnx_get_int(c, "max_skip_count", 0));
+  tercel_onnx_set_text(c, n, "mode", idf ? "idf" : tfidf ? "tfidf" : "tf");
+  tercel_onnx_set_ints(c, n, "counts", counts, num_counts);
+  tercel_onnx_set_ints(c, n, "indexes", indexes, num_indexes);
+  tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+}
