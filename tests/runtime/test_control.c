@@ -109,6 +109,37 @@ static void test_growing_loop(void **state) {
   tercel_context_destroy(context);
 }
 
+/* Strings that an iteration makes must outlive it: carried, and stacked. */
+static void test_loop_of_strings(void **state) {
+  (void)state;
+  tercel_context *context = net_open("graph \"net\" (%m: i64[], %s: string[1], %x: string[1]) {\n"
+                                     "  %y, %ys = loop(%m, _, %s, %x) captures 1 do {\n"
+                                     "    graph \"body\" (%i: i64[], %c: bool[], %v: string[1], %p: string[1]) {\n"
+                                     "      %w = string_concat(%v, %p)\n"
+                                     "      return %c, %w, %w\n"
+                                     "    }\n"
+                                     "  }\n"
+                                     "  return %y, %ys\n}\n");
+  static const char all[] = "-abababab";
+  int64_t m = 4;
+  tercel_string s = {"-", 1}, x = {"ab", 2};
+  net_set(context, 0, TERCEL_DTYPE_I64, &m, SCALAR);
+  net_set(context, 1, TERCEL_DTYPE_STRING, &s, DIMS(1));
+  net_set(context, 2, TERCEL_DTYPE_STRING, &x, DIMS(1));
+  for (int round = 0; round < 2; ++round) {
+    net_run(context);
+    const tercel_string *const carried = net_output(context, 0).data, *const stacked = net_output(context, 1).data;
+    assert_int_equal(carried->length, 9);
+    assert_memory_equal(carried->data, all, 9);
+    assert_int_equal(net_output(context, 1).dims[0], 4);
+    for (size_t k = 0; k < 4; ++k) {
+      assert_int_equal(stacked[k].length, 3 + 2 * k);
+      assert_memory_equal(stacked[k].data, all, 3 + 2 * k);
+    }
+  }
+  tercel_context_destroy(context);
+}
+
 static void test_nested_loops(void **state) {
   (void)state;
   tercel_context *context =
@@ -364,6 +395,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_if),
                                      cmocka_unit_test(test_loop),
                                      cmocka_unit_test(test_growing_loop),
+                                     cmocka_unit_test(test_loop_of_strings),
                                      cmocka_unit_test(test_nested_loops),
                                      cmocka_unit_test(test_endless_loop_is_cancelled),
                                      cmocka_unit_test(test_scan),
