@@ -1,4 +1,5 @@
-/* Control flow, sequences and optionals, run. */
+/* Control flow, sequences and optionals, run.
+ * run-tests: threads   (cancelling, from another one) */
 #include "runtime/net.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Several contexts over one engine, from several threads at once, each with shapes of its own. */
+/* Several contexts over one engine, from several threads at once, each with shapes of its own.
+ * run-tests: threads */
 #include "runtime/net.h"
 
 #include <pthread.h>
