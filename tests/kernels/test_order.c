@@ -22,13 +22,21 @@ static float model_sum(const float *x, int64_t n) {
   return sum[0];
 }
 
+/* Bit for bit: 0 and -0 differ, and a NaN is itself. */
+static bool same_bits(float a, float b) {
+  uint32_t bits_a, bits_b;
+  memcpy(&bits_a, &a, sizeof a);
+  memcpy(&bits_b, &b, sizeof b);
+  return bits_a == bits_b;
+}
+
 static void check_sums(tercel_cpu_level level, void *arg) {
   const tercel_reduce_kernels *reduce = TERCEL_CPU_PICK(tercel_reduce_kernels);
   const tercel_norm_kernels *norm = TERCEL_CPU_PICK(tercel_norm_kernels);
   const float *x = arg;
   for (int64_t n = 0; n < MAX; n++) {
     const float want = model_sum(x, n), got = reduce->row[TERCEL_FOLD_SUM](x, n, 0);
-    if (memcmp(&got, &want, sizeof got) != 0)
+    if (!same_bits(got, want))
       fail_msg("%s: the sum of %lld numbers is %a, want %a", tercel_cpu_level_name(level), (long long)n, (double)got,
                (double)want);
     if (n == 0) continue;
@@ -36,7 +44,7 @@ static void check_sums(tercel_cpu_level level, void *arg) {
     if (n > 1 && n <= TERCEL_FOLD_SHORT) reduce->short_rows[TERCEL_FOLD_SUM](x, 1, n, &alone);
     assert_memory_equal(&alone, &got, sizeof got);
     const float mean = norm->moments(x, n).mean, want_mean = want / (float)n;
-    if (memcmp(&mean, &want_mean, sizeof mean) != 0)
+    if (!same_bits(mean, want_mean))
       fail_msg("%s: the mean of %lld numbers is %a, want %a", tercel_cpu_level_name(level), (long long)n, (double)mean,
                (double)want_mean);
   }
@@ -59,7 +67,7 @@ static void check_products(tercel_cpu_level level, void *arg) {
     squares[n - 1] = x[n - 1] * x[n - 1];
     if (x[n - 1] > largest) largest = x[n - 1];
     const float want = model_sum(squares, n), got = reduce->row[TERCEL_FOLD_SUM_SQUARE](x, n, 0);
-    if (memcmp(&got, &want, sizeof got) != 0)
+    if (!same_bits(got, want))
       fail_msg("%s: the sum of %lld squares is %a, want %a", tercel_cpu_level_name(level), (long long)n, (double)got,
                (double)want);
     assert_true(reduce->row[TERCEL_FOLD_MAX](x, n, 0) == largest);

@@ -21,9 +21,11 @@ bool tercel_conv_direct_pays(const tercel_gemm_kernels *gemm, const tercel_conv_
   const int64_t halo = (v.y.kernel - 1) * v.y.dilation / v.y.stride, channels = g->in_channels / g->group;
   if (channels * tercel_conv_plane_row_floats(&v) * (halo + 1) * (int64_t)sizeof(float) > too_many_planes_bytes)
     return false;
-  const double lanes = gemm->lanes, m = (double)(g->out_channels / g->group), taps = (double)g->kernel_size;
+  const int64_t out_channels = g->out_channels / g->group; /* of one group */
+  const int64_t plane = tercel_conv_plane_row_floats(&v) * v.y.input / v.y.stride;
+  const double lanes = gemm->lanes, m = (double)out_channels, taps = (double)g->kernel_size;
   const double width = (double)v.x.output, padded = lanes * (double)tercel_ceil_div(v.x.output, gemm->lanes);
-  const double copied = (double)(tercel_conv_plane_row_floats(&v) * v.y.input / v.y.stride) / (double)g->out_size;
+  const double copied = (double)plane / (double)g->out_size;
   /* for each output of each input channel */
   const double packed = taps * (m / lanes + pack_cost), direct = taps * m / lanes * padded / width + copied * copy_cost;
   return direct < packed;

@@ -206,8 +206,8 @@ void tercel_onnx_build_tree_ensemble(tercel_onnx_call *c) {
 
 static uint8_t mode_of(tercel_onnx_call *c, tercel_string name) {
   static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"};
-  for (uint8_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (name.length == strlen(names[i]) && memcmp(name.data, names[i], name.length) == 0) return i;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (name.length == strlen(names[i]) && memcmp(name.data, names[i], name.length) == 0) return (uint8_t)i;
   if (name.length == 4 && memcmp(name.data, "LEAF", 4) == 0) return LEAF;
   tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "node mode '%.*s' is not supported", (int)name.length, name.data);
   return LEAF;
