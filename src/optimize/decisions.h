@@ -11,6 +11,6 @@ tercel_status tercel_made(tercel_pass_context *context, const char *rule, const 
 tercel_status tercel_refused(tercel_pass_context *context, const char *rule, const tercel_node *node, tercel_error *err,
                              const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Before a pass runs again: it will refuse again what it still refuses. */
-void tercel_decisions_forget_refusals(tercel_decisions *decisions, const char *pass);
+void tercel_decisions_forget_refusals(tercel_decisions *log, const char *pass);
 
 #endif

@@ -24,10 +24,10 @@ typedef struct tercel_decisions {
   size_t count, capacity;
 } tercel_decisions;
 
-void tercel_decisions_deinit(tercel_decisions *decisions);
+void tercel_decisions_deinit(tercel_decisions *log);
 /* One line a decision: "fuse-epilogue: activation: Conv_0 + Relu_1" or "...: refused Relu_3: its input has 2
  * consumers". */
-void tercel_decisions_print(const tercel_decisions *decisions, tercel_text *out);
+void tercel_decisions_print(const tercel_decisions *log, tercel_text *out);
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 

@@ -78,12 +78,12 @@ static tercel_value *softmax_zero(tercel_onnx_call *c, tercel_value *x) {
   return tercel_onnx_fn2(c, TERCEL_FN_DIV, kept, tercel_onnx_reduce(c, "sum", kept, &last, 1, true));
 }
 
-tercel_value *tercel_onnx_ml_transform(tercel_onnx_call *c, tercel_value *x) {
+tercel_value *tercel_onnx_ml_transform(tercel_onnx_call *c, tercel_value *scores) {
   const char *const name = tercel_onnx_get_text(c, "post_transform", "NONE");
-  if (strcmp(name, "NONE") == 0) return x;
-  if (strcmp(name, "SOFTMAX") == 0) return softmax(c, x);
-  if (strcmp(name, "SOFTMAX_ZERO") == 0) return softmax_zero(c, x);
-  if (strcmp(name, "LOGISTIC") == 0) return tercel_onnx_fn1(c, TERCEL_FN_SIGMOID, x);
+  if (strcmp(name, "NONE") == 0) return scores;
+  if (strcmp(name, "SOFTMAX") == 0) return softmax(c, scores);
+  if (strcmp(name, "SOFTMAX_ZERO") == 0) return softmax_zero(c, scores);
+  if (strcmp(name, "LOGISTIC") == 0) return tercel_onnx_fn1(c, TERCEL_FN_SIGMOID, scores);
   tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "post_transform '%s' is not supported", name);
   return NULL;
 }
