@@ -5,15 +5,6 @@
 #include "backends/cpu/conv.h"
 
 #include "backends/cpu/conv_direct.h"
-#include "backends/cpu/gemm.h"
-
-typedef struct state {
-  const tercel_gemm_kernels *gemm;
-  const tercel_conv_kernels *conv;
-  float *packed;         /* weights in panels, group after group; NULL: read at run time */
-  int64_t packed_floats; /* of one group */
-  tercel_epilogue epilogue;
-} state;
 
 typedef struct binding {
   tercel_conv_geometry g;
@@ -80,47 +71,11 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return tercel_conv_supports(node, 3);
 }
 
-static void release(void *data) {
-  state *s = data;
-  if (s == NULL) return;
-  tercel_free(s->packed);
-  tercel_epilogue_release(&s->epilogue);
-  tercel_free(s);
-}
-
-static tercel_status pack_weights(const tercel_node *node, const tercel_tensor *w, state *s, tercel_kernel_state *out,
-                                  tercel_error *err) {
-  const int64_t group = tercel_node_int(node, "group"), m = w->dims[0] / group;
-  if (m == 0) return TERCEL_OK;
-  const int64_t k = tercel_tensor_num_elements(w) / w->dims[0];
-  s->packed_floats = (int64_t)tercel_gemm_packed_a_size(s->gemm, m, k);
-  size_t floats;
-  if (!tercel_mul_size((size_t)s->packed_floats, (size_t)group, &floats) || floats == 0) return TERCEL_OK;
-  s->packed = tercel_alloc_array(floats, sizeof(float));
-  if (s->packed == NULL) return tercel_fail_memory(err, floats * sizeof(float), "packed weights");
-  for (int64_t i = 0; i < group; ++i)
-    s->gemm->pack_a(m, k, (const float *)w->data + i * m * k, k, 1, s->packed + i * s->packed_floats);
-  out->packed_bytes = floats * sizeof(float);
-  out->unused_inputs |= 1u << TERCEL_CONV_W;
-  return TERCEL_OK;
-}
-
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)num_threads;
-  state *s = tercel_zalloc(sizeof *s);
-  if (s == NULL) return tercel_fail_memory(err, sizeof *s, "conv");
-  tercel_status status = TERCEL_OK;
-  s->gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
-  s->conv = TERCEL_CPU_PICK(tercel_conv_kernels);
-  TERCEL_CHECK(tercel_epilogue_prepare(node, TERCEL_CONV_FIRST_EXTRA, &s->epilogue, err));
-  const tercel_tensor *w = node->inputs[TERCEL_CONV_W]->constant;
-  if (w != NULL) TERCEL_CHECK(pack_weights(node, w, s, out, err));
-  out->data = s;
-done:
-  if (status != TERCEL_OK) release(s);
-  return status;
+  return tercel_conv_prepare(node, false, out, err);
 }
 
 /* The window sees each input element once, in order. */
@@ -136,7 +91,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                           const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
-  const state *s = state_data;
+  const tercel_conv_state *s = state_data;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
   tercel_conv_geometry *g = &b->g;
@@ -170,7 +125,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
 /* ---- run ---- */
 
 typedef struct job {
-  const state *s;
+  const tercel_conv_state *s;
   const binding *b;
   const float *x, *x_end, *w, *bias;
   float *y;
@@ -202,7 +157,7 @@ static void pack_input(const void *user, int64_t outer, int64_t k0, int64_t k, i
 
 static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   (void)err;
-  const state *s = r->state;
+  const tercel_conv_state *s = r->state;
   const binding *b = r->binding;
   const tercel_tensor *x = r->in[TERCEL_CONV_X];
   const tercel_tensor *bias = r->num_inputs > TERCEL_CONV_BIAS ? r->in[TERCEL_CONV_BIAS] : NULL;
@@ -234,6 +189,6 @@ const tercel_kernel tercel_kernel_conv_gemm = {.name = "conv.gemm",
                                                .op = TERCEL_OP_CONV,
                                                .supports = supports,
                                                .prepare = prepare,
-                                               .release = release,
+                                               .release = tercel_conv_release,
                                                .bind = bind,
                                                .run = run};
