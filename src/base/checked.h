@@ -49,6 +49,13 @@ static inline bool tercel_round_up_size(size_t size, size_t unit, size_t *out) {
   return true;
 }
 
+/* The whole part of a number from outside: 0 for NaN, the nearest end of the range for what lies beyond it. */
+static inline int64_t tercel_saturate_i64(double value) {
+  if (value >= 0x1p63) return INT64_MAX;
+  if (value < -0x1p63) return INT64_MIN;
+  return value == value ? (int64_t)value : 0;
+}
+
 /* Rounds towards minus infinity; b > 0. */
 static inline int64_t tercel_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 static inline int64_t tercel_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }

@@ -186,12 +186,6 @@ static int64_t sign_extend(uint64_t bits, int width) { return (int64_t)(bits << 
 
 /* ---- float to integer ---- */
 
-static int64_t saturate_to_i64(double value) {
-  if (isnan(value)) return 0;
-  if (value >= 0x1p63) return INT64_MAX;
-  return value < -0x1p63 ? INT64_MIN : (int64_t)value;
-}
-
 /* What x86's truncating conversions give, and numpy with them: the most negative number for NaN and what is out of
  * range. */
 static int64_t truncate_to_i64(double value) { return value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN; }
@@ -231,7 +225,7 @@ int64_t tercel_element_get_i64(const void *data, tercel_dtype dtype, int64_t ind
   const row *const type = row_of(dtype);
   const uint64_t bits = load_bits(data, type->bits, index);
   switch (type->kind) {
-  case TERCEL_KIND_FLOAT: return saturate_to_i64(decode_float(dtype, bits));
+  case TERCEL_KIND_FLOAT: return tercel_saturate_i64(decode_float(dtype, bits));
   case TERCEL_KIND_INT: return sign_extend(bits, type->bits);
   case TERCEL_KIND_UINT: return (int64_t)bits;
   case TERCEL_KIND_BOOL: return bits != 0;

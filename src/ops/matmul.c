@@ -179,7 +179,7 @@ static tercel_status eval_integer(tercel_eval *eval, const tercel_matmul_geometr
   TERCEL_TRY(tercel_eval_widen_i64(eval, eval->in[A], &a, err));
   TERCEL_TRY(tercel_eval_widen_i64(eval, eval->in[B], &b, err));
   if (bias_tensor != NULL) TERCEL_TRY(tercel_eval_widen_i64(eval, bias_tensor, &bias, err));
-  const int64_t alpha = (int64_t)tercel_node_float(eval->node, "alpha");
+  const int64_t alpha = tercel_saturate_i64(tercel_node_float(eval->node, "alpha"));
   int64_t index = 0;
   for (int64_t batch = 0; batch < g->batch; ++batch) {
     int64_t at_a, at_b;

@@ -79,7 +79,7 @@ static void apply_policy(policy how, tercel_resize_axis *axes, const int *list, 
   for (int k = 0; k < count; ++k) {
     tercel_resize_axis *a = &axes[list[k]];
     if (a->input == 0) continue;
-    a->output = (int64_t)floor(scale * (double)a->input + 0.5);
+    a->output = tercel_saturate_i64(scale * (double)a->input + 0.5);
     a->scale = scale;
   }
 }
@@ -188,9 +188,10 @@ static double kernel_scale(const tercel_resize_plan *plan, int axis) {
   return plan->antialias ? fmin(plan->axes[axis].scale, 1) : 1;
 }
 
-/* Elements on each side of a position that the kernel can reach. */
+/* Elements on each side of a position that the kernel can reach: at most twice the axis where there is an output. */
 static int64_t kernel_reach(const tercel_resize_plan *plan, int axis) {
-  return -(int64_t)floor((plan->mode == TERCEL_RESIZE_CUBIC ? -2 : -1) / kernel_scale(plan, axis));
+  const double reach = ceil((plan->mode == TERCEL_RESIZE_CUBIC ? 2 : 1) / kernel_scale(plan, axis));
+  return tercel_min_i64(tercel_saturate_i64(reach), INT64_MAX / 4);
 }
 
 bool tercel_resize_is_identity(const tercel_resize_plan *plan, int axis) {
@@ -250,7 +251,7 @@ static bool small_fraction(double scale, int64_t *num, int64_t *den) {
   for (*den = 1; *den <= 4096; *den *= 2) {
     const double n = scale * (double)*den;
     if (n != floor(n)) continue;
-    *num = (int64_t)n;
+    *num = tercel_saturate_i64(n);
     return n > 0 && n <= 4096;
   }
   return false;

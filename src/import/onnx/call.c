@@ -325,10 +325,6 @@ tercel_value *tercel_onnx_fn3(tercel_onnx_call *c, tercel_fn fn, tercel_value *a
   return pointwise(c, (tercel_instr){.fn = (uint8_t)fn}, TERCEL_ONNX_VALUES(a, b, d));
 }
 
-static int64_t to_i64(double value) {
-  return value >= 0x1p63 ? INT64_MAX : value <= -0x1p63 ? INT64_MIN : (int64_t)value;
-}
-
 tercel_value *tercel_onnx_fn_with(tercel_onnx_call *c, tercel_fn fn, tercel_value *a, double p, double q) {
   tercel_instr instr = {.fn = (uint8_t)fn};
   const bool is_float = tercel_dtype_is_float(tercel_onnx_dtype_of(a)) && fn != TERCEL_FN_IS_INF;
@@ -337,7 +333,7 @@ tercel_value *tercel_onnx_fn_with(tercel_onnx_call *c, tercel_fn fn, tercel_valu
     if (is_float)
       instr.immediates[i].f = numbers[i];
     else
-      instr.immediates[i].i = to_i64(numbers[i]);
+      instr.immediates[i].i = tercel_saturate_i64(numbers[i]);
   }
   return pointwise(c, instr, TERCEL_ONNX_VALUES(a));
 }
