@@ -226,7 +226,7 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
   return (PyObject *)e;
 }
 
-/* (name, kind, dtype, dims): dims None where the rank isn't known, else ints, names, or None. */
+/* (name, kind, dtype, dims, dtype of keys): dims None where the rank isn't known, else ints, names, or None. */
 static PyObject *from_io(const tercel_io *io) {
   PyObject *dims = NULL;
   if (io->rank < 0) {
@@ -245,7 +245,7 @@ static PyObject *from_io(const tercel_io *io) {
     }
     PyList_SetItem(dims, i, dim);
   }
-  return dims ? Py_BuildValue("ssiN", io->name, io->kind, (int)io->dtype, dims) : NULL;
+  return dims ? Py_BuildValue("ssiNi", io->name, io->kind, (int)io->dtype, dims, (int)io->key_dtype) : NULL;
 }
 
 typedef tercel_status (*get_io)(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err);

@@ -166,11 +166,12 @@ TERCEL_API void tercel_model_destroy(tercel_model *model);
 /* An input or output.  Pointers live as long as the object that was asked. */
 typedef struct tercel_io {
   const char *name;
-  const char *kind; /* "tensor", "sequence", "optional", "optional_sequence": an optional that holds a sequence */
+  const char *kind; /* "tensor", "sequence", "optional", "optional_sequence": an optional that holds a sequence; "map" */
   tercel_dtype dtype;
   int rank;                             /* -1: not known before a run */
   int64_t dims[TERCEL_MAX_RANK];        /* -1: free, or not known before a run */
   const char *symbols[TERCEL_MAX_RANK]; /* the name of a free dim ("batch", "2*height"), or NULL */
+  tercel_dtype key_dtype;               /* of a map's keys (i64 or string), whose values have dtype and dims */
 } tercel_io;
 
 TERCEL_API size_t tercel_model_num_inputs(const tercel_model *model);
@@ -280,8 +281,8 @@ TERCEL_API tercel_status tercel_context_get_output(const tercel_context *context
 /* May be called from another thread: the run in progress ends soon with TERCEL_CANCELLED. */
 TERCEL_API void tercel_context_cancel(tercel_context *context);
 
-/* Outputs that are not plain tensors (a model's output with kind "sequence" or "optional").  kind: as in tercel_io; length: number
- * of elements (0 or 1 for an optional).  Elements of an output: tercel_context_get_output_element. */
+/* Outputs that are not plain tensors (a model's output with kind "sequence", "optional" or "map").  kind: as in tercel_io; length: number
+ * of elements (0 or 1 for an optional; 2 for a map: keys [k], then values [k], or [n, k] for a sequence of n maps with the same keys).  Elements of an output: tercel_context_get_output_element. */
 TERCEL_API tercel_status tercel_context_get_output_length(const tercel_context *context, size_t index, size_t *length,
                                                           tercel_error *err);
 TERCEL_API tercel_status tercel_context_get_output_element(const tercel_context *context, size_t index, size_t element,

@@ -57,6 +57,24 @@ def numpy_dtype(number):
     return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
 
 
+def from_dicts(value, key_number, number, rank):
+    """Keys and values of a dict (rank 1), or of a list of dicts that all have the same keys (rank 2)."""
+    dicts = [value] if rank == 1 else list(value)
+    if not all(isinstance(each, dict) for each in dicts):
+        raise _tercel.InvalidArgument(f"a map is given as a {'dict' if rank == 1 else 'list of dicts'}")
+    keys = list(dicts[0]) if dicts else []
+    if any(each.keys() != dicts[0].keys() for each in dicts):
+        raise _tercel.InvalidArgument("the dicts of a sequence of maps must have the same keys")
+    rows = np.asarray([[each[key] for key in keys] for each in dicts], numpy_dtype(number)).reshape(len(dicts), len(keys))
+    return np.asarray(keys, numpy_dtype(key_number)), rows[0] if rank == 1 else rows
+
+
+def to_dicts(keys, values):
+    """A dict; or a list of them, one a row of the values."""
+    names = keys.tolist()
+    return dict(zip(names, values.tolist())) if values.ndim == 1 else [dict(zip(names, row)) for row in values.tolist()]
+
+
 def as_array(value, number):
     """An array of what the caller gave.  What has no element type of its own, lists and numbers, takes the wanted one."""
     if isinstance(value, np.ndarray):

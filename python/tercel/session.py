@@ -4,7 +4,7 @@ import os
 
 from . import _tercel, arrays
 
-_TENSOR = "tensor"
+_TENSOR, _MAP = "tensor", "map"
 _TYPES = {"tensor": "{}", "sequence": "seq({})", "optional": "optional({})", "optional_sequence": "optional(seq({}))"}
 _IN_PLACE_ELEMENTS = 1 << 14  # below, copying the result costs less than binding memory for it
 _TEXT, _PLAN, _DECISIONS = 0, 3, 4  # tercel_print
@@ -13,13 +13,18 @@ _TEXT, _PLAN, _DECISIONS = 0, 3, 4  # tercel_print
 class Node:
     """An input or output: name, shape (numbers; names or None for free dims; None where the rank isn't known) and type."""
 
-    def __init__(self, name, kind, number, dims):
+    def __init__(self, name, kind, number, dims, key_number):
         self.name, self.kind, self.shape = name, kind, dims
-        self._number = number
+        self._number, self._key_number = number, key_number
         fixed = kind == _TENSOR and dims is not None and all(isinstance(d, int) for d in dims)
         self._in_place = fixed and math.prod(dims) >= _IN_PLACE_ELEMENTS
         tensor = f"tensor({arrays.onnx_name(number)})" if number else "tensor()"
-        self.type = _TYPES[kind].format(tensor)
+        self.type = self._map_type(tensor) if kind == _MAP else _TYPES[kind].format(tensor)
+
+    def _map_type(self, tensor):
+        """A map has a row of values; a sequence of maps, which all have the same keys, several rows."""
+        one = f"map({arrays.onnx_name(self._key_number)},{tensor})"
+        return one if len(self.shape) == 1 else f"seq({one})"
 
     @property
     def dtype(self):
@@ -76,7 +81,7 @@ class Session:
 
     def run(self, output_names, feeds):
         """Runs once.  output_names: a list, or None for all.  feeds: {name: array}; a sequence is a list of arrays, an
-        optional an array or None.  Contiguous arrays are read in place.  Returns a list in the order of output_names."""
+        optional an array or None, a map a dict.  Contiguous arrays are read in place.  Returns a list in the order of output_names."""
         wanted = range(len(self.outputs)) if output_names is None else [self._find_output(name) for name in output_names]
         context = self._take_context()
         try:
@@ -163,6 +168,10 @@ class Session:
             tensor, keeper = arrays.to_tensor(arrays.as_array(value, node._number))
             context.set_input(i, tensor)
             return keeper
+        if node.kind == _MAP:
+            pairs = [arrays.to_tensor(part) for part in arrays.from_dicts(value, node._key_number, node._number, len(node.shape))]
+            context.set_elements(i, [tensor for tensor, _ in pairs])
+            return pairs
         elements = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
         pairs = [arrays.to_tensor(arrays.as_array(element, node._number)) for element in elements]
         context.set_elements(i, [tensor for tensor, _ in pairs])
@@ -184,6 +193,8 @@ class Session:
         if kind == _TENSOR:
             return arrays.from_tensor(context.output(i))
         elements = [arrays.from_tensor(tensor) for tensor in context.output_elements(i)]
+        if kind == _MAP:
+            return arrays.to_dicts(*elements)
         if kind == "optional":
             return elements[0] if elements else None
         return elements

@@ -11,13 +11,20 @@ struct tercel_node;
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
-typedef enum tercel_type_kind { TERCEL_TYPE_TENSOR = 0, TERCEL_TYPE_SEQUENCE, TERCEL_TYPE_OPTIONAL } tercel_type_kind;
+typedef enum tercel_type_kind {
+  TERCEL_TYPE_TENSOR = 0,
+  TERCEL_TYPE_SEQUENCE,
+  TERCEL_TYPE_OPTIONAL,
+  TERCEL_TYPE_MAP
+} tercel_type_kind;
 
 /* The type of a value.  Tensors: dtype and shape.  Sequences and optionals hold tensors (optional_sequence: an
- * optional that holds a sequence) of this dtype; shape is what all elements share. */
+ * optional that holds a sequence) of this dtype; shape is what all elements share.  Maps: keys (a list of `key`) and values (dtype) beside them,
+ * whose shape is [k], or [n, k] for a sequence of n maps that have the same keys. */
 typedef struct tercel_type {
   tercel_type_kind kind;
   bool optional_sequence;
+  tercel_dtype key; /* of maps; i64 or string */
   tercel_dtype dtype;
   tercel_shape shape;
 } tercel_type;

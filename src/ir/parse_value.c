@@ -29,9 +29,23 @@ static tercel_status read_shape(tercel_reader *r, tercel_shape *out) {
   return tercel_reader_expect(r, "]");
 }
 
-/* seq(T) of a tensor, opt(T) of a tensor or of such a sequence. */
+/* Behind map: (key dtype: T). */
+static tercel_status read_map(tercel_reader *r, tercel_type *out) {
+  out->kind = TERCEL_TYPE_MAP;
+  TERCEL_TRY(tercel_reader_expect(r, "("));
+  TERCEL_TRY(tercel_reader_dtype(r, &out->key));
+  TERCEL_TRY(tercel_reader_expect(r, ":"));
+  TERCEL_TRY(tercel_reader_dtype(r, &out->dtype));
+  TERCEL_TRY(read_shape(r, &out->shape));
+  if (out->shape.rank == 0 || out->shape.rank > 2)
+    return tercel_reader_fail(r, "a map's values of rank %d, want 1 or 2", out->shape.rank);
+  return tercel_reader_expect(r, ")");
+}
+
+/* seq(T) of a tensor, opt(T) of a tensor or of such a sequence, map(key: T). */
 tercel_status tercel_reader_type(tercel_reader *r, tercel_type *out) {
   *out = (tercel_type){.shape.rank = -1};
+  if (tercel_reader_accept_word(r, "map")) return read_map(r, out);
   const bool optional = tercel_reader_accept_word(r, "opt");
   if (optional) TERCEL_TRY(tercel_reader_expect(r, "("));
   const bool sequence = tercel_reader_accept_word(r, "seq");

@@ -40,10 +40,13 @@ static void print_string(const char *text, tercel_text *out) { tercel_text_add_j
 
 void tercel_type_print(const tercel_dims *dims, const tercel_type *type, tercel_text *out) {
   const char *const open = type->kind == TERCEL_TYPE_SEQUENCE ? "seq("
+                           : type->kind == TERCEL_TYPE_MAP    ? "map("
                            : type->kind == TERCEL_TYPE_TENSOR ? ""
                            : type->optional_sequence          ? "opt(seq("
                                                               : "opt(";
-  tercel_text_add(out, "%s%s", open, tercel_dtype_name(type->dtype));
+  tercel_text_add(out, "%s", open);
+  if (type->kind == TERCEL_TYPE_MAP) tercel_text_add(out, "%s: ", tercel_dtype_name(type->key));
+  tercel_text_add(out, "%s", tercel_dtype_name(type->dtype));
   tercel_shape_print(dims, &type->shape, out);
   for (const char *c = open; *c; c++)
     if (*c == '(') tercel_text_add(out, ")");

@@ -26,11 +26,12 @@ static tercel_status merge_type(const tercel_node *node, tercel_value *value, co
                                 tercel_error *err) {
   tercel_type *type = &value->type;
   if (type->dtype != TERCEL_DTYPE_NONE && inferred->dtype != TERCEL_DTYPE_NONE &&
-      (type->dtype != inferred->dtype || type->kind != inferred->kind))
+      (type->dtype != inferred->dtype || type->kind != inferred->kind || type->key != inferred->key))
     return clash(node, value, inferred, err);
   if (inferred->dtype != TERCEL_DTYPE_NONE) {
     type->kind = inferred->kind;
     type->optional_sequence = inferred->optional_sequence;
+    type->key = inferred->key;
     type->dtype = inferred->dtype;
   }
   if (inferred->shape.rank < 0) return TERCEL_OK;

@@ -2,7 +2,7 @@
  * The type of a sequence says what all its elements share. */
 #include "ops/move.h"
 
-static const char *const kind_names[] = {"a tensor", "a sequence", "an optional"};
+static const char *const kind_names[] = {"a tensor", "a sequence", "an optional", "a map"};
 
 static tercel_status check_kind(const tercel_infer *infer, size_t i, tercel_type_kind want, tercel_error *err) {
   const tercel_type *const type = &infer->in[i]->type;

@@ -80,6 +80,16 @@ static tercel_status wrong_input(const tercel_context *context, size_t index, co
   return status;
 }
 
+/* The type of element i: of a map the keys are the first, and as many as there are values. */
+static tercel_type element_type(const tercel_type *type, size_t i) {
+  if (type->kind != TERCEL_TYPE_MAP || i > 0) return (tercel_type){.dtype = type->dtype, .shape = type->shape};
+  tercel_type keys = {.dtype = type->key, .shape.rank = -1};
+  if (type->shape.rank < 1) return keys;
+  keys.shape.rank = 1;
+  keys.shape.dims[0] = type->shape.dims[type->shape.rank - 1];
+  return keys;
+}
+
 static bool fits_type(const tercel_type *type, const tercel_view *view) {
   if (view->dtype != type->dtype || view->rank < 0 || view->rank > TERCEL_MAX_RANK) return false;
   if (type->shape.rank >= 0 && type->shape.rank != view->rank) return false;
@@ -92,10 +102,11 @@ static bool fits_type(const tercel_type *type, const tercel_view *view) {
 }
 
 /* The view as a tensor of exactly its bytes. */
-static tercel_status check_view(const tercel_context *context, size_t index, const tercel_view *view,
+static tercel_status check_view(const tercel_context *context, size_t index, size_t element, const tercel_view *view,
                                 tercel_tensor *out, tercel_error *err) {
   const tercel_value *const value = input_value(context, index);
-  if (!fits_type(&value->type, view)) return wrong_input(context, index, view, err);
+  const tercel_type type = element_type(&value->type, element);
+  if (!fits_type(&type, view)) return wrong_input(context, index, view, err);
   tercel_tensor tensor = {0};
   const bool addressable = tercel_tensor_set_shape(&tensor, view->dtype, view->rank, view->dims);
   if (!addressable || view->bytes < tensor.bytes || (view->data == NULL && tensor.bytes > 0))
@@ -121,7 +132,7 @@ tercel_status tercel_context_set_input(tercel_context *context, size_t index, co
   if (value->type.kind != TERCEL_TYPE_TENSOR)
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT,
                        "input %zu '%s' is no tensor: use tercel_context_set_input_elements", index, value->name);
-  TERCEL_TRY(check_view(context, index, view, &context->frame->inputs[index], err));
+  TERCEL_TRY(check_view(context, index, 0, view, &context->frame->inputs[index], err));
   context->has_input[index] = true;
   return TERCEL_OK;
 }
@@ -136,7 +147,7 @@ static tercel_status make_input_list(tercel_context *context, size_t index, cons
   for (size_t i = 0; status == TERCEL_OK && i < length; ++i) {
     tercel_tensor tensor;
     tercel_item *item = NULL;
-    status = check_view(context, index, &views[i], &tensor, err);
+    status = check_view(context, index, i, &views[i], &tensor, err);
     if (status == TERCEL_OK) status = tercel_item_create(&context->runner.account, &tensor, true, &item, err);
     if (status == TERCEL_OK) status = tercel_list_insert(list, i, item, err);
   }
@@ -154,6 +165,20 @@ static tercel_status make_input_list(tercel_context *context, size_t index, cons
   return TERCEL_OK;
 }
 
+/* A map comes as its keys and its values. */
+static tercel_status check_map(const tercel_value *value, size_t index, const tercel_view *views, size_t length,
+                               tercel_error *err) {
+  if (length != 2)
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "input %zu '%s' is a map: %zu elements, want keys and values",
+                       index, value->name, length);
+  const tercel_view *const keys = &views[0], *const values = &views[1];
+  if (keys->rank == 1 && values->rank > 0 && values->rank <= TERCEL_MAX_RANK &&
+      keys->dims[0] == values->dims[values->rank - 1])
+    return TERCEL_OK;
+  return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "input %zu '%s' is a map: want a list of keys, and a value for each",
+                     index, value->name);
+}
+
 tercel_status tercel_context_set_input_elements(tercel_context *context, size_t index, const tercel_view *views,
                                                 size_t length, tercel_error *err) {
   TERCEL_TRY(check_input_index(context, index, err));
@@ -164,6 +189,7 @@ tercel_status tercel_context_set_input_elements(tercel_context *context, size_t 
   if (value->type.kind == TERCEL_TYPE_OPTIONAL && !value->type.optional_sequence && length > 1)
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "input %zu '%s' is an optional: %zu elements, want 0 or 1", index,
                        value->name, length);
+  if (value->type.kind == TERCEL_TYPE_MAP) TERCEL_TRY(check_map(value, index, views, length, err));
   tercel_list *list = NULL;
   TERCEL_TRY(make_input_list(context, index, views, length, &list, err));
   tercel_list_release(context->input_lists[index]);

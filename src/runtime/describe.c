@@ -4,8 +4,10 @@
 
 #include "runtime/runtime.h"
 
-static const char *const kinds[] = {
-    [TERCEL_TYPE_TENSOR] = "tensor", [TERCEL_TYPE_SEQUENCE] = "sequence", [TERCEL_TYPE_OPTIONAL] = "optional"};
+static const char *const kinds[] = {[TERCEL_TYPE_TENSOR] = "tensor",
+                                    [TERCEL_TYPE_SEQUENCE] = "sequence",
+                                    [TERCEL_TYPE_OPTIONAL] = "optional",
+                                    [TERCEL_TYPE_MAP] = "map"};
 
 static tercel_status describe(const tercel_value *value, const char *name, tercel_arena *memory, tercel_io *out,
                               tercel_error *err) {
@@ -13,6 +15,7 @@ static tercel_status describe(const tercel_value *value, const char *name, terce
   *out = (tercel_io){.name = tercel_arena_strdup(memory, name),
                      .kind = type->optional_sequence ? "optional_sequence" : kinds[type->kind],
                      .dtype = type->dtype,
+                     .key_dtype = type->key,
                      .rank = type->shape.rank};
   bool failed = out->name == NULL;
   for (int d = 0; d < type->shape.rank; ++d) {

@@ -16,10 +16,10 @@ typedef struct tercel_item {
 
 typedef struct tercel_list {
   uint32_t refs;
-  tercel_type_kind kind; /* sequence or optional */
+  tercel_type_kind kind; /* sequence, optional or map */
   tercel_dtype dtype;
   struct tercel_list *inner; /* of an optional that holds a sequence; NULL when empty */
-  tercel_item **items;       /* of an optional: none or one */
+  tercel_item **items;       /* of an optional: none or one; of a map: keys and values */
   size_t count, capacity;
 } tercel_list;
 

@@ -1,4 +1,4 @@
-/* Runs the operators over sequences and optionals (ops/sequence.c says what they mean). */
+/* Runs the operators over sequences, optionals and maps (ops/sequence.c and ops/map.c say what they mean). */
 #include <string.h>
 
 #include "runtime/frame.h"
@@ -32,11 +32,11 @@ static tercel_status read_position(const tercel_bound *bound, size_t input, size
   return TERCEL_OK;
 }
 
-/* An item of input 0 becomes a tensor output: copied where inference gave the output memory, else shared while the list is held. */
-static tercel_status put_item(tercel_frame *frame, const tercel_bound *bound, const tercel_tensor *item,
+/* An item of input 0 becomes tensor output i: copied where inference gave the output memory, else shared while the list is held. */
+static tercel_status put_item(tercel_frame *frame, const tercel_bound *bound, size_t i, const tercel_tensor *item,
                               tercel_error *err) {
   const tercel_node *const node = bound->run.node;
-  tercel_tensor *const out = bound->run.out[0];
+  tercel_tensor *const out = bound->run.out[i];
   if (out == NULL) return TERCEL_OK;
   if (out->data != NULL) {
     if (!tercel_tensor_same_shape(out, item) || out->dtype != item->dtype)
@@ -47,7 +47,7 @@ static tercel_status put_item(tercel_frame *frame, const tercel_bound *bound, co
     return TERCEL_OK;
   }
   *out = *item;
-  tercel_frame_set_list(frame, node->outputs[0], tercel_list_retain(frame->lists[node->inputs[0]->id]));
+  tercel_frame_set_list(frame, node->outputs[i], tercel_list_retain(frame->lists[node->inputs[0]->id]));
   return TERCEL_OK;
 }
 
@@ -89,7 +89,7 @@ static tercel_status at(tercel_frame *frame, const tercel_bound *bound, tercel_e
   const tercel_list *const list = list_at(frame, bound, 0);
   size_t position = 0;
   TERCEL_TRY(read_position(bound, 1, list->count, list->count - 1, 0, &position, err));
-  return put_item(frame, bound, &list->items[position]->tensor, err);
+  return put_item(frame, bound, 0, &list->items[position]->tensor, err);
 }
 
 static tercel_status insert(tercel_frame *frame, const tercel_bound *bound, tercel_error *err) {
@@ -291,7 +291,7 @@ static tercel_status get(tercel_frame *frame, const tercel_bound *bound, tercel_
   }
   const tercel_list *const list = list_at(frame, bound, 0);
   if (to->type.kind == TERCEL_TYPE_TENSOR)
-    return list->count > 0 ? put_item(frame, bound, &list->items[0]->tensor, err) : fail_empty(node, err);
+    return list->count > 0 ? put_item(frame, bound, 0, &list->items[0]->tensor, err) : fail_empty(node, err);
   tercel_list *const held = list->kind == TERCEL_TYPE_SEQUENCE ? frame->lists[node->inputs[0]->id] : list->inner;
   if (held == NULL) return fail_empty(node, err);
   tercel_frame_set_list(frame, to, tercel_list_retain(held));
@@ -310,6 +310,31 @@ static tercel_status has(tercel_frame *frame, const tercel_bound *bound, tercel_
   return TERCEL_OK;
 }
 
+/* ---- maps ---------------------------------------------------------------------------------------------------------- */
+
+enum { KEYS, VALUES }; /* a map is a list of both */
+
+static tercel_status construct_map(tercel_frame *frame, const tercel_bound *bound, tercel_error *err) {
+  const tercel_tensor *const keys = bound->run.in[KEYS], *const values = bound->run.in[VALUES];
+  const tercel_node *const node = bound->run.node;
+  if (values->rank < 1 || values->rank > 2 || keys->rank != 1 || keys->dims[0] != values->dims[values->rank - 1])
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "%s '%s': keys %s for values %s", node->op->name, node->name,
+                       tercel_describe(keys->dtype, keys->rank, keys->dims).text,
+                       tercel_describe(values->dtype, values->rank, values->dims).text);
+  tercel_list *list = NULL;
+  TERCEL_TRY(tercel_list_create(TERCEL_TYPE_MAP, output_dtype(bound), 2, &list, err));
+  tercel_status status = add_copy(frame, list, KEYS, keys, err);
+  if (status == TERCEL_OK) status = add_copy(frame, list, VALUES, values, err);
+  return finish_list(frame, bound, list, status);
+}
+
+static tercel_status map_parts(tercel_frame *frame, const tercel_bound *bound, tercel_error *err) {
+  const tercel_list *const list = list_at(frame, bound, 0);
+  for (size_t i = 0; i < bound->run.node->num_outputs; ++i)
+    TERCEL_TRY(put_item(frame, bound, i, &list->items[i]->tensor, err));
+  return TERCEL_OK;
+}
+
 /* ---- the step ------------------------------------------------------------------------------------------------------ */
 
 typedef tercel_status (*run_fn)(tercel_frame *frame, const tercel_bound *bound, tercel_error *err);
@@ -323,7 +348,9 @@ static const run_fn runs[TERCEL_OP_COUNT] = {[TERCEL_OP_SEQUENCE_CONSTRUCT] = co
                                              [TERCEL_OP_SEQUENCE_CONCAT] = concat,
                                              [TERCEL_OP_OPTIONAL_CONSTRUCT] = construct_optional,
                                              [TERCEL_OP_OPTIONAL_GET] = get,
-                                             [TERCEL_OP_OPTIONAL_HAS] = has};
+                                             [TERCEL_OP_OPTIONAL_HAS] = has,
+                                             [TERCEL_OP_MAP_CONSTRUCT] = construct_map,
+                                             [TERCEL_OP_MAP_PARTS] = map_parts};
 
 tercel_status tercel_sequence_run(tercel_frame *frame, const tercel_bound *bound, tercel_error *err) {
   const run_fn run = runs[bound->run.node->op->id];

@@ -40,8 +40,8 @@ static void test_plain(void **state) {
 
 static void test_types(void **state) {
   (void)state;
-  check_same(
-      "graph \"t\" (%a: seq(f32[*]), %b: opt(i64[n]), %c: opt(seq(string[])), %d, %e: none[3]) {\n  return %a\n}\n");
+  check_same("graph \"t\" (%a: seq(f32[*]), %b: opt(i64[n]), %c: opt(seq(string[])), %d, %e: none[3], "
+             "%f: map(i64: f32[n, 3]), %g: map(string: f64[?1])) {\n  return %a\n}\n");
 }
 
 static void test_names(void **state) {

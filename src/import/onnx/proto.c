@@ -92,9 +92,16 @@ MESSAGE_TABLE(tensor_type, "TypeProto.Tensor")
 static const field container_type_fields[] = {F(container_type, 1, MESSAGE, elem, &type_message)};
 MESSAGE_TABLE(container_type, "TypeProto.Sequence")
 
+static const field map_type_fields[] = {
+    F(map_type, 1, INT, key_type, NULL),
+    F(map_type, 2, MESSAGE, value_type, &type_message),
+};
+MESSAGE_TABLE(map_type, "TypeProto.Map")
+
 static const field type_fields[] = {
     F(type, 1, MESSAGE, tensor, &tensor_type_message),
     F(type, 4, MESSAGE, sequence, &container_type_message),
+    F(type, 5, MESSAGE, map, &map_type_message),
     F(type, 9, MESSAGE, optional, &container_type_message),
 };
 static const message type_message = {"TypeProto", sizeof(tercel_onnx_type), type_fields,

@@ -53,7 +53,6 @@ typedef struct tercel_onnx_shape {
   TERCEL_ONNX_LIST(tercel_onnx_dim) dims;
 } tercel_onnx_shape;
 
-/* Also of sequences, maps and optionals, which use fewer of its fields. */
 typedef struct tercel_onnx_tensor_type {
   uint32_t present;
   int64_t elem_type;
@@ -65,10 +64,17 @@ typedef struct tercel_onnx_container_type {
   struct tercel_onnx_type *elem;
 } tercel_onnx_container_type;
 
+typedef struct tercel_onnx_map_type {
+  uint32_t present;
+  int64_t key_type;
+  struct tercel_onnx_type *value_type;
+} tercel_onnx_map_type;
+
 typedef struct tercel_onnx_type {
   uint32_t present; /* of a oneof: bit 1 tensor, 4 sequence, 5 map, 7 opaque, 8 sparse tensor, 9 optional */
   tercel_onnx_tensor_type *tensor;
   tercel_onnx_container_type *sequence, *optional;
+  tercel_onnx_map_type *map;
 } tercel_onnx_type;
 
 typedef struct tercel_onnx_value_info {

@@ -39,6 +39,28 @@ static tercel_status read_tensor_type(tercel_dims *dims, const tercel_onnx_tenso
   return read_shape(dims, type->shape, what, &out->shape, err);
 }
 
+/* Values of the map, or of each of a sequence of maps, are one number (or string) a key. */
+static tercel_status read_map_type(tercel_dims *dims, const tercel_onnx_map_type *map, bool sequence, const char *what,
+                                   tercel_type *out, tercel_error *err) {
+  const tercel_onnx_type *const value = map->value_type;
+  out->kind = TERCEL_TYPE_MAP;
+  out->key = tercel_onnx_dtype(map->key_type);
+  if (out->key != TERCEL_DTYPE_I64 && out->key != TERCEL_DTYPE_STRING)
+    return tercel_fail(err, TERCEL_UNSUPPORTED,
+                       "'%s': a map with keys of type %" PRId64 " (i64 and string are supported)", what, map->key_type);
+  if (!value || !value->tensor)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "'%s': a map to what is no tensor is not supported", what);
+  tercel_type element;
+  TERCEL_TRY(read_tensor_type(dims, value->tensor, what, &element, err));
+  if (element.shape.rank > 0)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "'%s': a map to tensors of rank %d is not supported", what,
+                       element.shape.rank);
+  out->dtype = element.dtype;
+  out->shape.rank = sequence ? 2 : 1;
+  for (int i = 0; i < out->shape.rank; i++) out->shape.dims[i] = tercel_dim_unknown(dims);
+  return tercel_dims_check(dims, err);
+}
+
 tercel_status tercel_onnx_read_type(tercel_dims *dims, const tercel_onnx_type *type, const char *what, tercel_type *out,
                                     tercel_error *err) {
   *out = (tercel_type){.shape.rank = -1};
@@ -51,10 +73,12 @@ tercel_status tercel_onnx_read_type(tercel_dims *dims, const tercel_onnx_type *t
     out->kind = TERCEL_TYPE_SEQUENCE;
   }
   if (type && type->sequence) type = type->sequence->elem;
+  if (type && type->map && out->kind != TERCEL_TYPE_OPTIONAL)
+    return read_map_type(dims, type->map, out->kind == TERCEL_TYPE_SEQUENCE, what, out, err);
   if (type && type->tensor) return read_tensor_type(dims, type->tensor, what, out, err);
   if (type && (type->present & (1u << 4 | 1u << 5 | 1u << 7 | 1u << 8 | 1u << 9)))
     return tercel_fail(err, TERCEL_UNSUPPORTED, "'%s': a %s is not supported", what,
-                       type->present & 1u << 5   ? "map"
+                       type->present & 1u << 5   ? "map there"
                        : type->present & 1u << 8 ? "sparse tensor"
                        : type->present & 1u << 7 ? "value of opaque type"
                                                  : "type nested that deep");
@@ -65,7 +89,7 @@ tercel_status tercel_onnx_read_type(tercel_dims *dims, const tercel_onnx_type *t
 
 static bool contradicts(const tercel_type *declared, const tercel_type *inferred) {
   if (inferred->dtype != TERCEL_DTYPE_NONE && declared->dtype != TERCEL_DTYPE_NONE &&
-      (inferred->dtype != declared->dtype || inferred->kind != declared->kind))
+      (inferred->dtype != declared->dtype || inferred->kind != declared->kind || inferred->key != declared->key))
     return true;
   const tercel_shape *const a = &declared->shape, *const b = &inferred->shape;
   if (a->rank < 0 || b->rank < 0) return false;
@@ -99,6 +123,7 @@ static void fill_open(tercel_type *type, const tercel_type *declared) {
     type->dtype = declared->dtype;
     type->kind = declared->kind;
     type->optional_sequence = declared->optional_sequence;
+    type->key = declared->key;
   }
   if (type->shape.rank < 0) {
     type->shape = declared->shape;

@@ -341,7 +341,7 @@ def bad_graphs():
     bad("input_twice", model([n("Relu", ["x"], ["y"])], [info("x"), info("x")]), INVALID, "input 'x' is listed twice")
     bad("input_without_type", model([n("Relu", ["x"], ["y"])], [onnx.ValueInfoProto(name="x")]), INVALID, "input 'x' has no type")
     seq = h.make_value_info("x", h.make_map_type_proto(T.INT64, h.make_tensor_type_proto(T.FLOAT, [])))
-    bad("input_is_map", model([n("Relu", ["x"], ["y"])], [seq]), UNSUPPORTED, "'x': a map is not supported")
+    bad("input_is_map", model([n("Relu", ["x"], ["y"])], [seq]), INVALID, "input 0 ('x') is not a tensor")
     bad("operator_unknown", model([n("Wobble", ["x"], ["y"])]), UNSUPPORTED, "operator Wobble (ai.onnx 17) is not supported")
     bad("operator_too_new", model([n("Gelu", ["x"], ["y"])]), UNSUPPORTED, "does not exist in version 17 of ai.onnx")
     bad("many_unsupported", model([n("Wobble", ["x"], ["a"], name="first"), n("Relu", ["a"], ["b"]), n("Wibble", ["b"], ["c"]),
