@@ -5,7 +5,9 @@ usage: make_ml_cases.py [OUT]      OUT: normally tests/conformance/ml
 
 Needs PyPI's onnx, onnxruntime and numpy; deterministic.  Each case is a folder as `tercel test` reads it.  Left out is what tercel does
 otherwise on purpose: a tree classifier of two labels whose leaves weigh both (tercel takes the larger score, as the specification
-says; ONNX Runtime looks at the second score's sign), and NaN as a key of LabelEncoder (which the specification lets match).
+says; ONNX Runtime looks at the second score's sign), NaN as a key of LabelEncoder (which the specification lets match), a linear support
+vector machine of two labels (the larger score, likewise), and post transforms of one target (ONNX Runtime passes them over).
+Maps have tests of their own (tests/python/test_maps.py).
 """
 import os
 import sys
@@ -16,8 +18,9 @@ import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper
 
 RNG = np.random.RandomState(0)
-TYPES = {"float32": T.FLOAT, "int64": T.INT64, "object": T.STRING}
+TYPES = {"float32": T.FLOAT, "float64": T.DOUBLE, "int64": T.INT64, "object": T.STRING}
 TRANSFORMS = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"]
+KERNELS = {"LINEAR": [1.0, 0.0, 0.0], "POLY": [0.4, 0.3, 3.0], "RBF": [0.5, 0.0, 0.0], "SIGMOID": [0.3, -0.1, 0.0]}
 
 
 def normal(*shape):
@@ -28,7 +31,8 @@ def numbers(*shape):
     return normal(*shape).ravel().tolist()
 
 
-def save(out, name, op, inputs, outputs, version=3, **attrs):
+def save(out, name, op, inputs, outputs, version=3, for_ort=None, **attrs):
+    """for_ort: attributes that ONNX Runtime is given instead."""
     names = [f"x{i}" for i in range(len(inputs))]
     node = h.make_node(op, names, [f"y{i}" for i in range(len(outputs))], domain="ai.onnx.ml", **attrs)
     graph = h.make_graph(
@@ -39,7 +43,11 @@ def save(out, name, op, inputs, outputs, version=3, **attrs):
     )
     opsets = [h.make_opsetid("", 17), h.make_opsetid("ai.onnx.ml", version)]
     model = h.make_model(graph, ir_version=8, producer_name="make_ml_cases", opset_imports=opsets)
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    theirs = onnx.ModelProto.FromString(model.SerializeToString())
+    for attribute in theirs.graph.node[0].attribute:
+        if attribute.name in (for_ort or {}):
+            attribute.CopyFrom(h.make_attribute(attribute.name, for_ort[attribute.name]))
+    session = ort.InferenceSession(theirs.SerializeToString(), providers=["CPUExecutionProvider"])
     results = session.run(None, dict(zip(names, inputs)))
     data = os.path.join(out, name, "test_data_set_0")
     os.makedirs(data, exist_ok=True)
@@ -59,6 +67,9 @@ def simple(out):
     words = np.array(["a", "c", "q"], object)
     for norm in ["MAX", "L1", "L2"]:
         save(out, "normalizer_" + norm.lower(), "Normalizer", [x], [T.FLOAT], norm=norm)
+    mapper = dict(cats_strings=["a", "b", "c"], cats_int64s=[5, 7, 9])
+    save(out, "category_mapper", "CategoryMapper", [words], [T.INT64], version=1, default_int64=-3, **mapper)
+    save(out, "category_mapper_back", "CategoryMapper", [np.array([[7, 5], [1, 7]], np.int64)], [T.STRING], version=1, **mapper)
     save(out, "scaler", "Scaler", [x], [T.FLOAT], offset=numbers(4), scale=numbers(4))
     save(out, "scaler_one", "Scaler", [ints], [T.FLOAT], offset=[1.0], scale=[0.5])
     save(out, "imputer_nan", "Imputer", [missing], [T.FLOAT], imputed_value_floats=numbers(4),
@@ -89,6 +100,70 @@ def linear(out):
             save(out, f"linear_classifier_{rows}_{post.lower()}", "LinearClassifier", [x],
                  [T.STRING if rows == 1 else T.INT64, T.FLOAT], coefficients=numbers(4 * rows),
                  intercepts=numbers(rows), post_transform=post, **names)
+
+
+def probit(out):
+    """Scores within (0, 1), where it has values."""
+    x = RNG.rand(5, 4).astype(np.float32)
+    weights = RNG.rand(12) / 5
+    save(out, "linear_classifier_3_probit", "LinearClassifier", [x], [T.INT64, T.FLOAT], coefficients=weights.tolist(),
+         intercepts=[0.1, 0.05, 0.1], post_transform="PROBIT", classlabels_ints=[4, 5, 6])
+    save(out, "linear_regressor_probit", "LinearRegressor", [x], [T.FLOAT], coefficients=weights.tolist(),
+         intercepts=[0.1, 0.05, 0.1], post_transform="PROBIT", targets=3)
+
+
+def vectors(out):
+    x = normal(6, 4)
+    for name, params in KERNELS.items():
+        kernel = dict(kernel_type=name, kernel_params=params)
+        save(out, "svm_regressor_" + name.lower(), "SVMRegressor", [x], [T.FLOAT], n_supports=5, support_vectors=numbers(5, 4),
+             coefficients=numbers(5), rho=[0.3], **kernel)
+        for classes in (2, 3):
+            pairs = classes * (classes - 1) // 2
+            shared = dict(vectors_per_class=[2, 3, 1][:classes], rho=numbers(pairs), **kernel)
+            count = sum(shared["vectors_per_class"])
+            shared |= dict(support_vectors=numbers(count, 4), coefficients=numbers(classes - 1, count))
+            save(out, f"svm_classifier_{classes}_{name.lower()}", "SVMClassifier", [x], [T.INT64, T.FLOAT],
+                 classlabels_ints=[4, 5, 6][:classes], **shared)
+            save(out, f"svm_classifier_{classes}_{name.lower()}_probability", "SVMClassifier", [x], [T.STRING, T.FLOAT],
+                 classlabels_strings=["a", "b", "c"][:classes], prob_a=[-1.5, -1.0, -2.0][:pairs],
+                 prob_b=[0.1, -0.2, 0.3][:pairs], **shared)
+    save(out, "svm_one_class", "SVMRegressor", [x], [T.FLOAT], n_supports=5, support_vectors=numbers(5, 4),
+         coefficients=numbers(5), rho=[-0.2], one_class=1, kernel_type="RBF", kernel_params=KERNELS["RBF"])
+    save(out, "svm_regressor_no_vectors", "SVMRegressor", [x], [T.FLOAT], coefficients=numbers(4), rho=[-0.2],
+         kernel_type="LINEAR", kernel_params=KERNELS["LINEAR"])
+    save(out, "svm_classifier_no_vectors", "SVMClassifier", [x], [T.INT64, T.FLOAT], coefficients=numbers(12), rho=[-0.2],
+         classlabels_ints=[0, 1, 2], kernel_type="LINEAR", kernel_params=KERNELS["LINEAR"])
+    save(out, "svm_classifier_double", "SVMClassifier", [x.astype(np.float64)], [T.INT64, T.FLOAT], coefficients=numbers(12),
+         rho=[-0.2], classlabels_ints=[0, 1, 2], kernel_type="LINEAR", kernel_params=KERNELS["LINEAR"])
+    for post in TRANSFORMS[1:]:
+        for classes in (2, 3):
+            pairs = classes * (classes - 1) // 2
+            save(out, f"svm_classifier_{classes}_{post.lower()}", "SVMClassifier", [x], [T.INT64, T.FLOAT], post_transform=post,
+                 classlabels_ints=[4, 5, 6][:classes], vectors_per_class=[2] * classes, rho=numbers(pairs),
+                 support_vectors=numbers(2 * classes, 4), coefficients=numbers(classes - 1, 2 * classes),
+                 kernel_type="RBF", kernel_params=KERNELS["RBF"])
+
+
+def ensembles(out):
+    """TreeEnsemble, which takes modes and transforms by number: one tree of three nodes and four leaves.  ONNX Runtime counts LOGISTIC
+    before SOFTMAX, the specification behind it."""
+    x = normal(7, 3)
+    tree = {
+        "tree_roots": [0],
+        "nodes_featureids": [0, 1, 2],
+        "nodes_modes": h.make_tensor("modes", T.UINT8, (3,), [0, 0, 0]),
+        "nodes_splits": h.make_tensor("splits", T.FLOAT, (3,), [0.1, 0.2, -0.3]),
+        "nodes_truenodeids": [1, 0, 2],
+        "nodes_trueleafs": [0, 1, 1],
+        "nodes_falsenodeids": [2, 1, 3],
+        "nodes_falseleafs": [0, 1, 1],
+        "leaf_targetids": [0, 1, 0, 1],
+        "leaf_weights": h.make_tensor("weights", T.FLOAT, (4,), [0.6, 0.9, -0.4, 0.3]),
+    }
+    for number, post in enumerate(TRANSFORMS):
+        save(out, "tree_ensemble_" + post.lower(), "TreeEnsemble", [x], [T.FLOAT], version=5, n_targets=2,
+             post_transform=number, for_ort={"post_transform": [0, 2, 1, 3][number]}, **tree)
 
 
 def forest(prefix, trees, classes, positive=False, mode="BRANCH_LEQ"):
@@ -141,6 +216,9 @@ def main():
     simple(out)
     linear(out)
     trees(out)
+    probit(out)
+    vectors(out)
+    ensembles(out)
 
 
 if __name__ == "__main__":

@@ -148,6 +148,8 @@ tercel_value *tercel_onnx_fn_with(tercel_onnx_call *c, tercel_fn fn, tercel_valu
 /* a op number, the number in a's dtype */
 tercel_value *tercel_onnx_fn_number(tercel_onnx_call *c, tercel_fn fn, tercel_value *a, double number);
 tercel_value *tercel_onnx_cast(tercel_onnx_call *c, tercel_value *a, tercel_dtype dtype); /* a itself when it has it */
+/* The same where strings may stand on either side (build_math.c). */
+tercel_value *tercel_onnx_convert(tercel_onnx_call *c, tercel_value *a, tercel_dtype dtype);
 /* saturate, round: see the function code cast. */
 tercel_value *tercel_onnx_cast_with(tercel_onnx_call *c, tercel_value *a, tercel_dtype dtype, bool saturate,
                                     char round);

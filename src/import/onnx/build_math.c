@@ -235,22 +235,22 @@ static char round_mode(tercel_onnx_call *c) {
   return mode[0];
 }
 
+tercel_value *tercel_onnx_convert(tercel_onnx_call *c, tercel_value *a, tercel_dtype dtype) {
+  const tercel_dtype from = tercel_onnx_dtype_of(a);
+  if (from != dtype && dtype == TERCEL_DTYPE_STRING) return tercel_onnx_op(c, &tercel_op_string_format, a);
+  if (from == dtype || from != TERCEL_DTYPE_STRING) return tercel_onnx_cast(c, a, dtype);
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_string_parse, 1, a);
+  tercel_onnx_set_dtype(c, n, "dtype", dtype);
+  return tercel_onnx_end(c, n);
+}
+
 static void cast_to(tercel_onnx_call *c, tercel_dtype dtype) {
   tercel_value *const x = tercel_onnx_in(c, 0);
   const bool saturate = tercel_onnx_get_int(c, "saturate", 1) != 0;
   const char round = round_mode(c);
-  const tercel_dtype from = tercel_onnx_dtype_of(x);
-  if (from != dtype && dtype == TERCEL_DTYPE_STRING) {
-    tercel_onnx_return(c, 0, tercel_onnx_op(c, &tercel_op_string_format, x));
-    return;
-  }
-  if (from != dtype && from == TERCEL_DTYPE_STRING) {
-    tercel_node *const n = tercel_onnx_begin(c, &tercel_op_string_parse, 1, x);
-    tercel_onnx_set_dtype(c, n, "dtype", dtype);
-    tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
-    return;
-  }
-  tercel_onnx_return(c, 0, tercel_onnx_cast_with(c, x, dtype, saturate, round));
+  const bool strings = dtype == TERCEL_DTYPE_STRING || tercel_onnx_dtype_of(x) == TERCEL_DTYPE_STRING;
+  tercel_onnx_return(c, 0,
+                     strings ? tercel_onnx_convert(c, x, dtype) : tercel_onnx_cast_with(c, x, dtype, saturate, round));
 }
 
 void tercel_onnx_build_cast(tercel_onnx_call *c) {

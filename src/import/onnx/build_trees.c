@@ -173,9 +173,6 @@ void tercel_onnx_build_tree_ensemble(tercel_onnx_call *c) {
                      "%" PRId64 " nodes, %" PRId64 " modes, %" PRId64 " splits, aggregate_function %" PRId64
                      ", post_transform %" PRId64,
                      own_nodes, num_modes, num_splits, aggregate, transform);
-  if (transform == 1 || transform > 2) /* NONE and LOGISTIC need no look at the whole row */
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "post_transform %s is not supported",
-                     transform <= 4 ? transforms[transform] : "of this number");
   t.num_nodes = own_nodes + num_members;
   t.num_leaves = t.num_weights;
   allocate_nodes(c, &t);
@@ -199,7 +196,7 @@ void tercel_onnx_build_tree_ensemble(tercel_onnx_call *c) {
   t.first[t.num_leaves] = t.num_weights;
   for (int64_t i = 0; i < t.num_roots; i++) t.roots[i] = roots[i];
   tercel_value *const y = add_trees(c, &t, aggregates[aggregate]);
-  tercel_onnx_return(c, 0, transform == 2 ? tercel_onnx_fn1(c, TERCEL_FN_SIGMOID, y) : y);
+  tercel_onnx_return(c, 0, tercel_onnx_ok(c) ? tercel_onnx_ml_apply(c, y, transforms[transform]) : NULL);
 }
 
 /* ---- regressor and classifier: nodes by (tree, node) ---------------------------------------------------------------- */
