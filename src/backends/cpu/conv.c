@@ -75,7 +75,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)num_threads;
-  return tercel_conv_prepare(node, false, out, err);
+  return tercel_conv_prepare(node, tercel_conv_pack_rows, out, err);
 }
 
 /* The window sees each input element once, in order. */
@@ -125,16 +125,14 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
 /* ---- run ---- */
 
 typedef struct job {
-  const tercel_conv_state *s;
+  tercel_conv_run r;
   const binding *b;
-  const float *x, *x_end, *w, *bias;
-  float *y;
 } job;
 
 /* The channels of image outer / group that belong to group outer % group: they follow each other in that order. */
 static const float *input_of(const job *j, int64_t outer) {
   const tercel_conv_geometry *g = &j->b->g;
-  return j->x + outer * (g->in_channels / g->group) * g->in_size;
+  return j->r.x + outer * (g->in_channels / g->group) * g->in_size;
 }
 
 static void get_product(const void *user, int64_t outer, tercel_gemm_product *out) {
@@ -142,39 +140,28 @@ static void get_product(const void *user, int64_t outer, tercel_gemm_product *ou
   const tercel_conv_geometry *g = &j->b->g;
   const tercel_gemm_plan *plan = &j->b->plan;
   const int64_t group = outer % g->group;
-  out->a = j->s->packed == NULL ? j->w + group * plan->m * plan->k : j->s->packed + group * j->s->packed_floats;
+  out->a = j->r.s->packed == NULL ? j->r.w + group * plan->m * plan->k : j->r.s->packed + group * j->r.s->packed_floats;
   out->b = input_of(j, outer);
-  out->c = j->y + outer * plan->m * plan->n;
-  out->row_bias = j->bias == NULL ? NULL : j->bias + group * plan->m;
+  out->c = j->r.y + outer * plan->m * plan->n;
+  out->row_bias = j->r.bias == NULL ? NULL : j->r.bias + group * plan->m;
   out->epilogue_outer = outer / g->group;
   out->epilogue_row = group * plan->m;
 }
 
 static void pack_input(const void *user, int64_t outer, int64_t k0, int64_t k, int64_t n0, int64_t n, float *out) {
   const job *j = user;
-  j->s->conv->pack(&j->b->view, input_of(j, outer), j->x_end, k0, k, n0, n, out);
+  j->r.s->conv->pack(&j->b->view, input_of(j, outer), j->r.x_end, k0, k, n0, n, out);
 }
 
 static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   (void)err;
-  const tercel_conv_state *s = r->state;
   const binding *b = r->binding;
-  const tercel_tensor *x = r->in[TERCEL_CONV_X];
-  const tercel_tensor *bias = r->num_inputs > TERCEL_CONV_BIAS ? r->in[TERCEL_CONV_BIAS] : NULL;
-  const job j = {.s = s,
-                 .b = b,
-                 .x = x->data,
-                 .x_end = (const float *)x->data + tercel_tensor_num_elements(x),
-                 .w = r->in[TERCEL_CONV_W]->data,
-                 .bias = bias == NULL ? NULL : bias->data,
-                 .y = r->out[0]->data};
-  tercel_epilogue_extra extras[TERCEL_EPILOGUE_MAX_EXTRAS];
-  tercel_epilogue_start(&s->epilogue, &b->epilogue, r->in + TERCEL_CONV_FIRST_EXTRA,
-                        (uint8_t *)r->workspace + b->epilogue_at, extras);
+  job j = {.b = b};
+  tercel_conv_start(r, &b->epilogue, b->epilogue_at, &j.r);
   const tercel_gemm_run gemm = {.plan = &b->plan,
                                 .alpha = 1,
-                                .epilogue = &s->epilogue,
-                                .extras = extras,
+                                .epilogue = &j.r.s->epilogue,
+                                .extras = j.r.extras,
                                 .product = get_product,
                                 .pack_b = pack_input,
                                 .user = &j};

@@ -11,19 +11,43 @@ enum { TERCEL_CONV_X, TERCEL_CONV_W, TERCEL_CONV_BIAS, TERCEL_CONV_FIRST_EXTRA }
 
 /* All operands f32 of a known rank, with at most `max_spatial` spatial dims, and an epilogue that fits. */
 bool tercel_conv_supports(const tercel_node *node, int max_spatial);
-/* What the tactics that are matrix products prepare. */
+/* What the tactics prepare. */
 typedef struct tercel_conv_state {
   const tercel_gemm_kernels *gemm;
   const tercel_conv_kernels *conv;
-  float *packed;         /* constant weights in panels, group after group; NULL: read at run time */
+  float *packed;         /* constant weights as the tactic wants them, group after group; NULL: read at run time */
   int64_t packed_floats; /* of one group */
   tercel_epilogue epilogue;
 } tercel_conv_state;
 
-/* A tercel_conv_state as out->data.  transposed: of W^T, for conv_transpose, whose weights are [in channels][..]. */
-tercel_status tercel_conv_prepare(const tercel_node *node, bool transposed, tercel_kernel_state *out,
+/* Allocates and fills packed for constant weights, or leaves it NULL. */
+typedef tercel_status (*tercel_conv_pack)(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *state,
+                                          tercel_error *err);
+/* A tercel_conv_state as out->data.  pack: NULL where weights are always read as they lie. */
+tercel_status tercel_conv_prepare(const tercel_node *node, tercel_conv_pack pack, tercel_kernel_state *out,
                                   tercel_error *err);
 void tercel_conv_release(void *state);
+/* Room for `floats` of each group. */
+tercel_status tercel_conv_alloc_packed(const tercel_node *node, int64_t floats, tercel_conv_state *state,
+                                       tercel_error *err);
+/* As A of a product: W, and W^T for conv_transpose, whose weights are [in channels][..]. */
+tercel_status tercel_conv_pack_rows(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *state,
+                                    tercel_error *err);
+tercel_status tercel_conv_pack_transposed(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *state,
+                                          tercel_error *err);
+
+/* A run's operands. */
+typedef struct tercel_conv_run {
+  const tercel_conv_state *s;
+  const float *x, *x_end, *w, *bias; /* bias: NULL for 0 */
+  float *y;
+  uint8_t *workspace;
+  tercel_epilogue_extra extras[TERCEL_EPILOGUE_MAX_EXTRAS];
+} tercel_conv_run;
+
+/* epilogue_at: where the epilogue's workspace begins in the run's. */
+void tercel_conv_start(const tercel_kernel_run *r, const tercel_epilogue_binding *epilogue, size_t epilogue_at,
+                       tercel_conv_run *out);
 
 /* The windows as three axes. */
 tercel_conv_view tercel_conv_get_view(const tercel_conv_geometry *geometry);

@@ -32,7 +32,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)num_threads;
-  return tercel_conv_prepare(node, true, out, err);
+  return tercel_conv_prepare(node, tercel_conv_pack_transposed, out, err);
 }
 
 /* ---- bind ---- */
@@ -121,12 +121,8 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
 /* ---- run ---- */
 
 typedef struct job {
-  const tercel_conv_state *s;
+  tercel_conv_run r;
   const binding *b;
-  const float *x, *w, *bias;
-  float *y;
-  uint8_t *workspace;
-  tercel_epilogue_extra extras[TERCEL_EPILOGUE_MAX_EXTRAS];
 } job;
 
 typedef struct piece {
@@ -143,11 +139,11 @@ static void get_product(const void *user, int64_t outer, tercel_gemm_product *ou
   const job *j = p->j;
   const tercel_conv_geometry *g = &j->b->g;
   const int64_t k = j->b->plan.k, first = p->channel * g->kernel_size;
-  if (j->s->packed == NULL)
-    out->a = j->w + p->group * k * j->b->plan.a_col + first;
+  if (j->r.s->packed == NULL)
+    out->a = j->r.w + p->group * k * j->b->plan.a_col + first;
   else
-    out->a = j->s->packed + p->group * j->s->packed_floats + first * k;
-  out->b = j->x + (p->image * g->in_channels + p->group * k) * g->in_size + p->begin * j->b->x.input;
+    out->a = j->r.s->packed + p->group * j->r.s->packed_floats + first * k;
+  out->b = j->r.x + (p->image * g->in_channels + p->group * k) * g->in_size + p->begin * j->b->x.input;
   out->c = p->taps;
 }
 
@@ -164,7 +160,7 @@ static void make_taps(const piece *p, void *workspace) {
 /* One output row of one channel out of the taps. */
 static void add_row(const piece *p, int64_t channel, int64_t oy, float bias, float *out) {
   const binding *b = p->j->b;
-  const tercel_conv_kernels *kernels = p->j->s->conv;
+  const tercel_conv_kernels *kernels = p->j->r.s->conv;
   const int64_t n = p->rows * b->x.input;
   kernels->start(&b->x, bias, p->phases);
   for (int64_t ky = 0; ky < b->y.kernel; ++ky) {
@@ -180,8 +176,8 @@ static void run_pieces(void *arg, int64_t begin, int64_t end, int thread) {
   const job *j = arg;
   const binding *b = j->b;
   const tercel_conv_geometry *g = &b->g;
-  const tercel_epilogue *epilogue = &j->s->epilogue;
-  uint8_t *space = j->workspace + (size_t)thread * b->thread_bytes;
+  const tercel_epilogue *epilogue = &j->r.s->epilogue;
+  uint8_t *space = j->r.workspace + (size_t)thread * b->thread_bytes;
   const int64_t channels = g->out_channels / g->group, width = b->x.output;
   piece p = {.j = j, .taps = (float *)(void *)(space + b->taps_at), .phases = (float *)(void *)(space + b->phases_at)};
   for (int64_t i = begin; i < end; ++i) {
@@ -198,27 +194,19 @@ static void run_pieces(void *arg, int64_t begin, int64_t end, int thread) {
     if (p.rows > 0) make_taps(&p, space);
     for (int64_t c = 0; c < p.channels; ++c) {
       const int64_t m = p.group * channels + p.channel + c;
-      float *y = j->y + (p.image * g->out_channels + m) * g->out_size + p.y0 * width;
-      for (int64_t r = 0; r < p.count; ++r) add_row(&p, c, p.y0 + r, j->bias == NULL ? 0 : j->bias[m], y + r * width);
-      epilogue->apply(epilogue, j->extras, p.image, m, p.y0 * width, 1, p.count * width, y, g->out_size);
+      float *y = j->r.y + (p.image * g->out_channels + m) * g->out_size + p.y0 * width;
+      for (int64_t r = 0; r < p.count; ++r)
+        add_row(&p, c, p.y0 + r, j->r.bias == NULL ? 0 : j->r.bias[m], y + r * width);
+      epilogue->apply(epilogue, j->r.extras, p.image, m, p.y0 * width, 1, p.count * width, y, g->out_size);
     }
   }
 }
 
 static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   (void)err;
-  const tercel_conv_state *s = r->state;
   const binding *b = r->binding;
-  const tercel_tensor *bias = r->num_inputs > TERCEL_CONV_BIAS ? r->in[TERCEL_CONV_BIAS] : NULL;
-  job j = {.s = s,
-           .b = b,
-           .x = r->in[TERCEL_CONV_X]->data,
-           .w = r->in[TERCEL_CONV_W]->data,
-           .bias = bias == NULL ? NULL : bias->data,
-           .y = r->out[0]->data,
-           .workspace = r->workspace};
-  tercel_epilogue_start(&s->epilogue, &b->epilogue, r->in + TERCEL_CONV_FIRST_EXTRA, j.workspace + b->epilogue_at,
-                        j.extras);
+  job j = {.b = b};
+  tercel_conv_start(r, &b->epilogue, b->epilogue_at, &j.r);
   const int64_t count = b->g.batch * b->g.group * b->blocks * b->bands;
   if (count > 0) tercel_pool_run(r->pool, count, 1, run_pieces, &j);
   return TERCEL_OK;

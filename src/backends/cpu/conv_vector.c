@@ -1,12 +1,6 @@
 /* conv, f32, whose window covers the whole input once (a 1x1 conv on a 1x1 map, as squeeze-and-excitation blocks have): each image is a
  * vector, each output a dot product with a row of the weights as they lie. */
 #include "backends/cpu/conv.h"
-#include "backends/cpu/kernels/gemm.h"
-
-typedef struct state {
-  const tercel_gemm_kernels *kernels;
-  tercel_epilogue epilogue;
-} state;
 
 typedef struct binding {
   tercel_conv_geometry g;
@@ -35,27 +29,11 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return true;
 }
 
-static void release(void *data) {
-  state *s = data;
-  if (s == NULL) return;
-  tercel_epilogue_release(&s->epilogue);
-  tercel_free(s);
-}
-
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)num_threads;
-  state *s = tercel_zalloc(sizeof *s);
-  if (s == NULL) return tercel_fail_memory(err, sizeof *s, "conv");
-  s->kernels = TERCEL_CPU_PICK(tercel_gemm_kernels);
-  const tercel_status status = tercel_epilogue_prepare(node, TERCEL_CONV_FIRST_EXTRA, &s->epilogue, err);
-  if (status != TERCEL_OK) {
-    release(s);
-    return status;
-  }
-  out->data = s;
-  return TERCEL_OK;
+  return tercel_conv_prepare(node, NULL, out, err);
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
@@ -63,7 +41,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   (void)num_threads;
-  const state *s = state_data;
+  const tercel_conv_state *s = state_data;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
   TERCEL_TRY(tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], &b->g, err));
@@ -77,11 +55,8 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
 }
 
 typedef struct job {
-  const state *s;
+  tercel_conv_run r;
   const binding *b;
-  const float *x, *w, *bias;
-  float *y;
-  tercel_epilogue_extra extras[TERCEL_EPILOGUE_MAX_EXTRAS];
 } job;
 
 /* Pieces of rows of groups of images. */
@@ -89,31 +64,25 @@ static void run_pieces(void *arg, int64_t begin, int64_t end, int thread) {
   (void)thread;
   const job *j = arg;
   const binding *b = j->b;
-  const tercel_epilogue *epilogue = &j->s->epilogue;
+  const tercel_conv_run *r = &j->r;
+  const tercel_epilogue *epilogue = &r->s->epilogue;
   for (int64_t i = begin; i < end; ++i) {
     const int64_t vector = i / b->pieces, first = i % b->pieces * PIECE;
     const int64_t image = vector / b->g.group, row = vector % b->g.group * b->rows + first;
     const int64_t count = tercel_min_i64(b->rows - first, PIECE);
-    float *y = j->y + image * b->g.out_channels + row;
-    j->s->kernels->dots(count, b->length, j->x + vector * b->length, j->w + row * b->length, b->length, y);
-    if (j->bias != NULL)
-      for (int64_t m = 0; m < count; ++m) y[m] += j->bias[row + m];
-    epilogue->apply(epilogue, j->extras, image, row, 0, count, 1, y, 1);
+    float *y = r->y + image * b->g.out_channels + row;
+    r->s->gemm->dots(count, b->length, r->x + vector * b->length, r->w + row * b->length, b->length, y);
+    if (r->bias != NULL)
+      for (int64_t m = 0; m < count; ++m) y[m] += r->bias[row + m];
+    epilogue->apply(epilogue, r->extras, image, row, 0, count, 1, y, 1);
   }
 }
 
 static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   (void)err;
-  const state *s = r->state;
   const binding *b = r->binding;
-  const tercel_tensor *bias = r->num_inputs > TERCEL_CONV_BIAS ? r->in[TERCEL_CONV_BIAS] : NULL;
-  job j = {.s = s,
-           .b = b,
-           .x = r->in[TERCEL_CONV_X]->data,
-           .w = r->in[TERCEL_CONV_W]->data,
-           .bias = bias == NULL ? NULL : bias->data,
-           .y = r->out[0]->data};
-  tercel_epilogue_start(&s->epilogue, &b->epilogue, r->in + TERCEL_CONV_FIRST_EXTRA, r->workspace, j.extras);
+  job j = {.b = b};
+  tercel_conv_start(r, &b->epilogue, 0, &j.r);
   const int64_t count = b->g.batch * b->g.group * b->pieces;
   if (count == 0) return TERCEL_OK;
   const int64_t work = tercel_max_i64(tercel_min_i64(b->rows, PIECE) * b->length, 1);
@@ -125,6 +94,6 @@ const tercel_kernel tercel_kernel_conv_vector = {.name = "conv.vector",
                                                  .op = TERCEL_OP_CONV,
                                                  .supports = supports,
                                                  .prepare = prepare,
-                                                 .release = release,
+                                                 .release = tercel_conv_release,
                                                  .bind = bind,
                                                  .run = run};

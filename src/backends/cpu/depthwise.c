@@ -4,11 +4,6 @@
 
 #include "backends/cpu/conv.h"
 
-typedef struct state {
-  const tercel_conv_kernels *kernels, *narrow; /* narrow: for outputs of at most 8 columns */
-  tercel_epilogue epilogue;
-} state;
-
 typedef struct binding {
   const tercel_conv_kernels *kernels;
   tercel_conv_geometry g;
@@ -29,37 +24,27 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return w[1] == 1 && tercel_dim_is_known(w[0]) && tercel_node_int(node, "group") > 1;
 }
 
-static void release(void *data) {
-  state *s = data;
-  if (s == NULL) return;
-  tercel_epilogue_release(&s->epilogue);
-  tercel_free(s);
-}
-
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)num_threads;
-  state *s = tercel_zalloc(sizeof *s);
-  if (s == NULL) return tercel_fail_memory(err, sizeof *s, "conv");
-  s->kernels = s->narrow = TERCEL_CPU_PICK(tercel_conv_kernels);
+  return tercel_conv_prepare(node, NULL, out, err);
+}
+
+/* Outputs of at most 8 columns would leave half of 16 lanes idle. */
+static const tercel_conv_kernels *kernels_for(const tercel_conv_state *s, int64_t columns) {
 #if defined(__x86_64__)
-  if (tercel_cpu_current() >= TERCEL_CPU_AVX2) s->narrow = &tercel_conv_kernels_avx2; /* half of 16 lanes would idle */
+  if (columns <= 8 && tercel_cpu_current() >= TERCEL_CPU_AVX2) return &tercel_conv_kernels_avx2;
 #endif
-  const tercel_status status = tercel_epilogue_prepare(node, TERCEL_CONV_FIRST_EXTRA, &s->epilogue, err);
-  if (status != TERCEL_OK) {
-    release(s);
-    return status;
-  }
-  out->data = s;
-  return TERCEL_OK;
+  (void)columns;
+  return s->conv;
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
                           const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
-  const state *s = state_data;
+  const tercel_conv_state *s = state_data;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
   TERCEL_TRY(tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], &b->g, err));
@@ -70,7 +55,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   const tercel_conv_view view = tercel_conv_get_view(&b->g);
   const int64_t row_floats = tercel_conv_plane_row_floats(&view);
   TERCEL_TRY(tercel_conv_make_plane(&view, tercel_max_i64(BAND_FLOATS / row_floats, BAND_ROWS), arena, &b->d, err));
-  b->kernels = b->d.x.output <= 8 ? s->narrow : s->kernels;
+  b->kernels = kernels_for(s, b->d.x.output);
   b->bands = tercel_ceil_div(b->d.y.output, b->d.band);
   const size_t floats = (size_t)tercel_conv_plane_floats(&b->d);
   size_t thread_bytes;
@@ -85,46 +70,34 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
 /* ---- run ---- */
 
 typedef struct job {
-  const state *s;
+  tercel_conv_run r;
   const binding *b;
-  const float *x, *w, *bias;
-  float *y;
-  uint8_t *workspace;
-  tercel_epilogue_extra extras[TERCEL_EPILOGUE_MAX_EXTRAS];
 } job;
 
 static void run_bands(void *arg, int64_t begin, int64_t end, int thread) {
   const job *j = arg;
   const tercel_conv_geometry *g = &j->b->g;
   const tercel_conv_plane *d = &j->b->d;
-  const tercel_epilogue *epilogue = &j->s->epilogue;
-  float *plane = (float *)(void *)(j->workspace + (size_t)thread * j->b->thread_bytes);
+  const tercel_conv_run *r = &j->r;
+  const tercel_epilogue *epilogue = &r->s->epilogue;
+  float *plane = (float *)(void *)(r->workspace + (size_t)thread * j->b->thread_bytes);
   const int64_t multiplier = g->out_channels / g->group, width = d->x.output;
   memset(plane, 0, (size_t)tercel_conv_plane_floats(d) * sizeof *plane);
   for (int64_t i = begin; i < end; ++i) {
     const int64_t channel = i / j->b->bands, image = channel / g->out_channels, m = channel % g->out_channels;
     const int64_t y0 = i % j->b->bands * d->band, count = tercel_min_i64(d->band, d->y.output - y0);
-    const float *x = j->x + (image * g->in_channels + m / multiplier) * g->in_size;
-    float *y = j->y + channel * g->out_size + y0 * width;
-    j->b->kernels->depthwise(d, x, j->w + m * d->num_taps, j->bias == NULL ? 0 : j->bias[m], y0, count, y, plane);
-    epilogue->apply(epilogue, j->extras, image, m, y0 * width, 1, count * width, y, g->out_size);
+    const float *x = r->x + (image * g->in_channels + m / multiplier) * g->in_size;
+    float *y = r->y + channel * g->out_size + y0 * width;
+    j->b->kernels->depthwise(d, x, r->w + m * d->num_taps, r->bias == NULL ? 0 : r->bias[m], y0, count, y, plane);
+    epilogue->apply(epilogue, r->extras, image, m, y0 * width, 1, count * width, y, g->out_size);
   }
 }
 
 static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   (void)err;
-  const state *s = r->state;
   const binding *b = r->binding;
-  const tercel_tensor *bias = r->num_inputs > TERCEL_CONV_BIAS ? r->in[TERCEL_CONV_BIAS] : NULL;
-  job j = {.s = s,
-           .b = b,
-           .x = r->in[TERCEL_CONV_X]->data,
-           .w = r->in[TERCEL_CONV_W]->data,
-           .bias = bias == NULL ? NULL : bias->data,
-           .y = r->out[0]->data,
-           .workspace = r->workspace};
-  tercel_epilogue_start(&s->epilogue, &b->epilogue, r->in + TERCEL_CONV_FIRST_EXTRA, j.workspace + b->epilogue_at,
-                        j.extras);
+  job j = {.b = b};
+  tercel_conv_start(r, &b->epilogue, b->epilogue_at, &j.r);
   const int64_t count = b->g.batch * b->g.out_channels * b->bands;
   if (count == 0) return TERCEL_OK;
   const int64_t work = b->d.num_taps * b->d.band * b->d.x.output;
@@ -136,6 +109,6 @@ const tercel_kernel tercel_kernel_conv_depthwise = {.name = "conv.depthwise",
                                                     .op = TERCEL_OP_CONV,
                                                     .supports = supports,
                                                     .prepare = prepare,
-                                                    .release = release,
+                                                    .release = tercel_conv_release,
                                                     .bind = bind,
                                                     .run = run};

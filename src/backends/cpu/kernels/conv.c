@@ -6,39 +6,6 @@
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The even elements of two vectors. */
-static inline vf even(vf a, vf b) {
-#if defined(__AVX512F__)
-  const __m512i index = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-  return (vf)_mm512_permutex2var_ps((__m512)a, index, (__m512)b);
-#elif defined(__AVX2__)
-  const __m256 mixed = _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88);
-  return (vf)_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
-#elif defined(__SSE2__)
-  return (vf)_mm_shuffle_ps((__m128)a, (__m128)b, 0x88);
-#else
-  vf r;
-  for (int i = 0; i < TERCEL_VEC; ++i) r[i] = 2 * i < TERCEL_VEC ? a[2 * i] : b[2 * i - TERCEL_VEC];
-  return r;
-#endif
-}
-
-static inline vf odd(vf a, vf b) {
-#if defined(__AVX512F__)
-  const __m512i index = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-  return (vf)_mm512_permutex2var_ps((__m512)a, index, (__m512)b);
-#elif defined(__AVX2__)
-  const __m256 mixed = _mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd);
-  return (vf)_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
-#elif defined(__SSE2__)
-  return (vf)_mm_shuffle_ps((__m128)a, (__m128)b, 0xdd);
-#else
-  vf r;
-  for (int i = 0; i < TERCEL_VEC; ++i) r[i] = 2 * i < TERCEL_VEC ? a[2 * i + 1] : b[2 * i + 1 - TERCEL_VEC];
-  return r;
-#endif
-}
-
 /* ---- runs of elements ----
  * Both write whole vectors: up to TERCEL_VEC - 1 floats behind dst + n.  Panels are filled forwards, so what is written too far is
  * overwritten by what comes next. */
@@ -57,7 +24,7 @@ static inline void copy_run(float *dst, const float *src, int64_t stride, int64_
   }
   if (stride == 2) {
     for (; i < n && end - (src + 2 * i) >= 2 * TERCEL_VEC; i += TERCEL_VEC)
-      vf_store(dst + i, even(vf_load(src + 2 * i), vf_load(src + 2 * i + TERCEL_VEC)));
+      vf_store(dst + i, vf_even(vf_load(src + 2 * i), vf_load(src + 2 * i + TERCEL_VEC)));
   }
   for (; i < n; ++i) dst[i] = src[i * stride];
 }
@@ -176,8 +143,8 @@ static inline void copy_pairs(const tercel_conv_plane *d, const float *row, floa
   int64_t i = 0;
   for (; i + TERCEL_VEC <= both; i += TERCEL_VEC) {
     const vf low = vf_load(row + 2 * i), high = vf_load(row + 2 * i + TERCEL_VEC);
-    vf_store(evens + i, even(low, high));
-    vf_store(odds + i, odd(low, high));
+    vf_store(evens + i, vf_even(low, high));
+    vf_store(odds + i, vf_odd(low, high));
   }
   copy_exactly(evens + i, row + 2 * i, 2, num_evens - i);
   copy_exactly(odds + i, row + 2 * i + 1, 2, num_odds - i);

@@ -259,6 +259,40 @@ VEC_INLINE vf vf_neg(vf a) { return (vf)((vi)a ^ INT32_MIN); }
 VEC_INLINE vi vf_sign_bit(vf a) { return (vi)a & INT32_MIN; }
 VEC_INLINE vf vf_xor_sign(vf a, vi sign) { return (vf)((vi)a ^ sign); }
 
+/* ---- reorder ------------------------------------------------------------------------------------------------------- */
+
+/* Of the lanes of a, then b: the even ones, and the odd ones. */
+#if TERCEL_VEC == 16
+VEC_INLINE vf vf_even(vf a, vf b) {
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+}
+VEC_INLINE vf vf_odd(vf a, vf b) {
+  return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+#elif TERCEL_VEC == 8
+VEC_INLINE vf vf_even(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
+VEC_INLINE vf vf_odd(vf a, vf b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15); }
+#else
+VEC_INLINE vf vf_even(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
+VEC_INLINE vf vf_odd(vf a, vf b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7); }
+#endif
+
+/* a0 b0 a1 b1 ...: the first vector of it, and the second. */
+#if TERCEL_VEC == 16
+VEC_INLINE vf vf_zip_low(vf a, vf b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+VEC_INLINE vf vf_zip_high(vf a, vf b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+#elif TERCEL_VEC == 8
+VEC_INLINE vf vf_zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
+VEC_INLINE vf vf_zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
+#else
+VEC_INLINE vf vf_zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+VEC_INLINE vf vf_zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+#endif
+
 /* ---- convert ------------------------------------------------------------------------------------------------------- */
 
 /* To nearest even; INT32_MIN where out of range or NaN on x86. */

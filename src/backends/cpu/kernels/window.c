@@ -34,17 +34,6 @@ VEC_INLINE void join_any(float *y, const float *x, const int64_t *offsets, int64
 
 /* ---- windows ---- */
 
-/* The even elements of two vectors that lie behind each other. */
-VEC_INLINE vf vf_even(vf a, vf b) {
-#if TERCEL_VEC == 16
-  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-#elif TERCEL_VEC == 8
-  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
-#else
-  return __builtin_shufflevector(a, b, 0, 2, 4, 6);
-#endif
-}
-
 /* n lanes of row[0], row[stride], ...: exactly those are read. */
 VEC_INLINE vf load_strided(const float *row, int64_t stride, int64_t n) {
   if (stride == 1) return vf_load_n(row, n);
