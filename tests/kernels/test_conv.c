@@ -47,14 +47,16 @@ static check_node *make(const conv_case *c, uint64_t stream) {
 }
 
 static const tercel_kernel *const kernels[] = {&tercel_kernel_conv_vector, &tercel_kernel_conv_depthwise,
-                                               &tercel_kernel_conv_gemm, &tercel_kernel_conv_transpose_gemm};
+                                               &tercel_kernel_conv_winograd, &tercel_kernel_conv_gemm,
+                                               &tercel_kernel_conv_transpose_gemm};
 enum { NUM_KERNELS = sizeof kernels / sizeof *kernels };
 
-/* Sums of k products in [-1, 1) reach sqrt(k), and each addition rounds: a random walk whose far end is k half ULP of 1; and the epilogue's few. */
-static double bound(const conv_case *c) {
+/* Sums of k products in [-1, 1) reach sqrt(k), and each addition rounds: a random walk whose far end is k half ULP of 1; and the epilogue's few.
+ * Winograd's sums are of transformed numbers, which are larger, and are added up with signs: three times that. */
+static double bound(const conv_case *c, const tercel_kernel *kernel) {
   double k = (double)c->in_each;
   for (int i = 0; i < c->spatial; i++) k *= (double)c->kernel[i];
-  return 1e-6 + 0x1p-24 * k;
+  return 1e-6 + (kernel == &tercel_kernel_conv_winograd ? 3 : 1) * 0x1p-24 * k;
 }
 
 /* Every kernel that supports the case; how often each was used is counted. */
@@ -65,7 +67,7 @@ static void check_case(const conv_case *c, uint64_t stream, int num_threads, int
   for (int i = 0; i < NUM_KERNELS; i++) {
     if (kernels[i]->op != check->node->op->id || !kernels[i]->supports(kernels[i], check->node)) continue;
     const double difference = check_node_difference(check, kernels[i], num_threads);
-    if (!(difference <= bound(c)))
+    if (!(difference <= bound(c, kernels[i])))
       fail_msg("%s: stream %llu: difference %g", kernels[i]->name, (unsigned long long)stream, difference);
     used[i]++;
   }
@@ -113,6 +115,26 @@ static void draw(tercel_test_random *random, bool transposed, conv_case *c) {
   }
 }
 
+/* What Winograd takes: 3x3, one step, enough channels. */
+static void draw_winograd(tercel_test_random *random, conv_case *c) {
+  memset(c, 0, sizeof *c);
+  c->bias = tercel_test_random_int(random, 0, 1) == 0;
+  c->constant_w = true;
+  c->spatial = 2;
+  c->batch = tercel_test_random_int(random, 1, 2);
+  c->epilogue = (check_epilogue)tercel_test_random_int(random, 0, CHECK_EPILOGUE_COUNT - 1);
+  c->group = tercel_test_random_int(random, 1, 2);
+  c->in_each = tercel_test_random_int(random, 8, 60);
+  c->out_each = tercel_test_random_int(random, 8, 60);
+  for (int i = 0; i < 2; i++) {
+    c->kernel[i] = 3;
+    c->dilations[i] = c->strides[i] = 1;
+    c->pads[i] = tercel_test_random_int(random, 0, 3);
+    c->pads[2 + i] = tercel_test_random_int(random, 0, 3);
+    c->in[i] = tercel_test_random_int(random, 3, i == 0 ? 20 : 90);
+  }
+}
+
 static void random_cases(tercel_cpu_level level, void *arg) {
   (void)arg;
   int used[NUM_KERNELS] = {0};
@@ -121,6 +143,11 @@ static void random_cases(tercel_cpu_level level, void *arg) {
     conv_case c;
     draw(&random, i % 4 == 0, &c);
     check_case(&c, 2000 + (uint64_t)i, 1 + i % 3, used);
+  }
+  for (int i = 0; i < 100; i++) {
+    conv_case c;
+    draw_winograd(&random, &c);
+    check_case(&c, 4000 + (uint64_t)i, 1 + i % 3, used);
   }
   for (int i = 0; i < NUM_KERNELS; i++) assert_true(used[i] > 0);
 }
@@ -297,7 +324,9 @@ static void bench(tercel_cpu_level level, void *arg) {
       {"resnet 3x3", false, 512, 512, 1, 7, 7, 3, 1, 1},       {"resnet 1x1", false, 2048, 512, 1, 7, 7, 1, 1, 0},
       {"resnet 1x1/2", false, 256, 512, 1, 56, 56, 1, 2, 0},   {"resnet first", false, 3, 64, 1, 224, 224, 7, 2, 3},
       {"ocr first", false, 3, 16, 1, 320, 320, 3, 2, 1},       {"ocr 1x1", false, 16, 32, 1, 160, 160, 1, 1, 0},
-      {"ocr 3x3", false, 96, 24, 1, 80, 80, 3, 1, 1},          {"depthwise 3", false, 32, 32, 32, 112, 112, 3, 1, 1},
+      {"ocr 3x3", false, 96, 24, 1, 80, 80, 3, 1, 1},          {"yolo 3x3", false, 16, 16, 1, 80, 80, 3, 1, 1},
+      {"yolo 3x3", false, 32, 32, 1, 40, 40, 3, 1, 1},         {"yolo 3x3", false, 64, 64, 1, 20, 20, 3, 1, 1},
+      {"yolo 3x3", false, 128, 128, 1, 10, 10, 3, 1, 1},       {"depthwise 3", false, 32, 32, 32, 112, 112, 3, 1, 1},
       {"depthwise 3/2", false, 96, 96, 96, 112, 112, 3, 2, 1}, {"depthwise 5", false, 240, 240, 240, 14, 14, 5, 1, 2},
       {"depthwise 5", false, 672, 672, 672, 7, 7, 5, 1, 2},    {"grouped", false, 128, 128, 32, 28, 28, 3, 1, 1},
       {"transposed 2/2", true, 24, 24, 1, 80, 80, 2, 2, 0},    {"transposed 4/2", true, 128, 64, 1, 28, 28, 4, 2, 1},
@@ -322,14 +351,15 @@ static void bench(tercel_cpu_level level, void *arg) {
     tercel_error err = {0};
     check_node *check = make(&c, 0);
     assert_ok(tercel_infer_node(check->node, &err), &err);
-    int k = 0;
-    while (kernels[k]->op != check->node->op->id || !kernels[k]->supports(kernels[k], check->node)) k++;
-    for (int threads = 1; threads <= 2; threads++) {
-      double gflops;
-      const double us = check_node_time_us(check, kernels[k], threads, &gflops);
-      printf("%-9s %-15s %-20s %4lld %4lld %3lldx%-3lld  %d threads  %9.1f us  %6.1f GFLOP/s\n",
-             tercel_cpu_level_name(level), l->name, kernels[k]->name, (long long)l->in, (long long)l->out,
-             (long long)l->height, (long long)l->width, threads, us, gflops);
+    for (int k = 0; k < NUM_KERNELS; k++) {
+      if (kernels[k]->op != check->node->op->id || !kernels[k]->supports(kernels[k], check->node)) continue;
+      for (int threads = 1; threads <= 2; threads++) {
+        double gflops;
+        const double us = check_node_time_us(check, kernels[k], threads, &gflops);
+        printf("%-9s %-15s %-20s %4lld %4lld %3lldx%-3lld  %d threads  %9.1f us  %6.1f GFLOP/s\n",
+               tercel_cpu_level_name(level), l->name, kernels[k]->name, (long long)l->in, (long long)l->out,
+               (long long)l->height, (long long)l->width, threads, us, gflops);
+      }
     }
     check_node_destroy(check);
   }
