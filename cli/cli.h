@@ -81,7 +81,8 @@ int tercel_cli_fail(const char *command, const tercel_error *err);
 
 typedef struct tercel_cli_engine {
   int64_t threads;
-  tercel_cli_list dims; /* NAME=VALUE */
+  tercel_cli_list dims;           /* NAME=VALUE */
+  tercel_cli_list allow_external; /* folders */
   const char *disable_passes;
   int64_t max_memory;
   bool no_optimize, no_mmap, check;

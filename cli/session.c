@@ -16,6 +16,8 @@ const tercel_cli_option tercel_cli_engine_options[] = {
     {"max-memory", TERCEL_CLI_BYTES, OPTION(max_memory), "SIZE",
      "refuse to run when activations need more, such as 512M", NULL},
     {"no-mmap", TERCEL_CLI_FLAG, OPTION(no_mmap), NULL, "read the model into memory instead of mapping it", NULL},
+    {"allow-external", TERCEL_CLI_LIST, OPTION(allow_external), "DIR",
+     "let the model's external data lie in DIR, too, as where a model cache keeps links; may be given again", NULL},
     {"check", TERCEL_CLI_FLAG, OPTION(check), NULL, "verify the graph between passes", NULL},
     {0}};
 
@@ -24,7 +26,10 @@ static double ms_since(int64_t start_ns) { return (double)(tercel_time_ns() - st
 tercel_status tercel_cli_load(const char *path, const tercel_cli_engine *options, tercel_cli_session *out,
                               tercel_error *err) {
   *out = (tercel_cli_session){0};
-  const tercel_model_options model_options = {.size = sizeof model_options, .no_mmap = options->no_mmap};
+  const tercel_model_options model_options = {.size = sizeof model_options,
+                                              .no_mmap = options->no_mmap,
+                                              .allow_external = options->allow_external.items,
+                                              .num_allow_external = (size_t)options->allow_external.count};
   const int64_t start = tercel_time_ns();
   TERCEL_TRY(tercel_model_load(path, &model_options, &out->model, err));
   out->load_ms = ms_since(start);

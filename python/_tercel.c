@@ -178,47 +178,70 @@ static tercel_dim_value *read_dim_values(PyObject *dict, size_t *count) {
   return list;
 }
 
+/* A list of texts as the elements of a list of C strings, which live as long as it; free the result with PyMem_Free. */
+static const char **read_texts(PyObject *list, size_t *count) {
+  const Py_ssize_t size = PyList_Size(list);
+  const char **const texts = size < 0 ? NULL : PyMem_Malloc((size_t)(size + 1) * sizeof *texts);
+  if (!texts) return size < 0 ? NULL : (const char **)PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < size; i++) {
+    if (PyArg_Parse(PyList_GetItem(list, i), "s", &texts[i])) continue;
+    PyMem_Free(texts);
+    return NULL;
+  }
+  *count = (size_t)size;
+  return texts;
+}
+
 /* Loads and builds without the lock on Python's interpreter. */
 static tercel_status load_and_build(engine *e, const char *path, const char *folder,
-                                    const tercel_engine_options *options, tercel_error *err) {
+                                    const tercel_model_options *model_options, const tercel_engine_options *options,
+                                    tercel_error *err) {
   char *data = NULL;
   Py_ssize_t bytes = 0;
   if (e->source) PyBytes_AsStringAndSize(e->source, &data, &bytes);
   tercel_status status;
   Py_BEGIN_ALLOW_THREADS;
-  status = path ? tercel_model_load(path, NULL, &e->model, err)
-                : tercel_model_load_memory(data, (size_t)bytes, folder, NULL, &e->model, err);
+  status = path ? tercel_model_load(path, model_options, &e->model, err)
+                : tercel_model_load_memory(data, (size_t)bytes, folder, model_options, &e->model, err);
   if (status == TERCEL_OK) status = tercel_engine_build(e->model, options, &e->engine, err);
   Py_END_ALLOW_THREADS;
   return status;
 }
 
-/* Engine(path or None, bytes or None, folder or None, threads, no_optimize, disable_passes or None, dims, max_memory) */
+/* Engine(path or None, bytes or None, folder or None, threads, no_optimize, disable_passes or None, dims, max_memory,
+ * allow_external) */
 static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   const char *path, *folder, *disable_passes;
-  PyObject *source, *dims;
+  PyObject *source, *dims, *allow_external;
   int threads, no_optimize;
   unsigned long long max_memory;
   (void)kwargs;
-  if (!PyArg_ParseTuple(args, "zOziizOK", &path, &source, &folder, &threads, &no_optimize, &disable_passes, &dims,
-                        &max_memory))
+  if (!PyArg_ParseTuple(args, "zOziizOKO", &path, &source, &folder, &threads, &no_optimize, &disable_passes, &dims,
+                        &max_memory, &allow_external))
     return NULL;
   tercel_engine_options options = {.size = sizeof options,
                                    .num_threads = threads,
                                    .no_optimize = no_optimize,
                                    .disable_passes = disable_passes,
                                    .max_memory = max_memory};
-  tercel_dim_value *const values = read_dim_values(dims, &options.num_dims);
-  if (!values) return NULL;
+  tercel_model_options model_options = {.size = sizeof model_options};
+  const char **const folders = read_texts(allow_external, &model_options.num_allow_external);
+  tercel_dim_value *const values = folders ? read_dim_values(dims, &options.num_dims) : NULL;
+  if (!values) {
+    PyMem_Free(folders);
+    return NULL;
+  }
+  model_options.allow_external = folders;
   options.dims = values;
   engine *const e = (engine *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
   tercel_error err = {0};
   tercel_status status = TERCEL_OK;
   if (e) {
     if (source != Py_None) Py_INCREF(e->source = source);
-    status = load_and_build(e, path, folder, &options, &err);
+    status = load_and_build(e, path, folder, &model_options, &options, &err);
   }
   PyMem_Free(values);
+  PyMem_Free(folders);
   if (e && status != TERCEL_OK) {
     Py_DECREF((PyObject *)e);
     return raise(&err);

@@ -150,10 +150,13 @@ typedef struct tercel_model tercel_model;
 typedef struct tercel_model_options {
   size_t size;
   int no_mmap; /* 1: read files into memory instead of mapping them */
+  /* Folders, with all below them, that external data may lie in besides the model's own: model caches keep links to such. */
+  const char *const *allow_external;
+  size_t num_allow_external;
 } tercel_model_options;
 
-/* Reads a model file.  Formats: ONNX (.onnx; recognized by content).  Weights stay in the mapped file.  External data must lie in the
- * model's folder.  TERCEL_IO, TERCEL_INVALID_MODEL, TERCEL_UNSUPPORTED (all that is unsupported at once), TERCEL_OUT_OF_MEMORY. */
+/* Reads a model file.  Formats: ONNX (.onnx; recognized by content).  Weights stay in the mapped file.  External data must, after
+ * links are resolved, lie in the model's folder or in one that the options allow.  TERCEL_IO, TERCEL_INVALID_MODEL, TERCEL_UNSUPPORTED (all that is unsupported at once), TERCEL_OUT_OF_MEMORY. */
 TERCEL_API tercel_status tercel_model_load(const char *path, const tercel_model_options *options, tercel_model **out,
                                            tercel_error *err);
 /* The same from memory, which is borrowed: it must outlive the model and every engine built from it.  folder: where

@@ -39,6 +39,7 @@ class Session:
     """A model, optimized and planned for this machine.
 
     model: path of a file, or its bytes (folder: where its external data may lie).
+    allow_external: folders that external data may lie in besides the model's own, as where a model cache keeps links.
     threads: None for as many as the process may use.
     optimize: False runs the graph as imported.  disable_passes: names of passes to leave out, see tercel.passes().
     dims: {"batch": 1} fixes free dims of the model.  max_memory: bytes that activations may take, 0 for no limit.
@@ -48,15 +49,16 @@ class Session:
     """
 
     def __init__(self, model, *, threads=None, optimize=True, disable_passes=None, profile=False, dims=None, max_memory=0,
-                 folder=None):
+                 folder=None, allow_external=()):
         path = data = None
         if isinstance(model, (bytes, bytearray, memoryview)):
             data = bytes(model)
         else:
             path = os.fspath(model)
         passes = disable_passes if isinstance(disable_passes, str) or disable_passes is None else ",".join(disable_passes)
+        folders = (allow_external,) if isinstance(allow_external, (str, os.PathLike)) else allow_external
         self._engine = _tercel.Engine(path, data, None if folder is None else os.fspath(folder), threads or 0, not optimize,
-                                      passes, dict(dims or {}), max_memory)
+                                      passes, dict(dims or {}), max_memory, [os.fspath(name) for name in folders])
         self._profile = profile
         self._contexts, self._idle = [], []
         self.inputs = [Node(*row) for row in self._engine.inputs()]

@@ -132,24 +132,45 @@ static const char *part_below(const char *folder, const char *path) {
   return strncmp(path, folder, length) == 0 && path[length] == '/' ? path + length + 1 : NULL;
 }
 
-tercel_status tercel_file_open_inside(const char *folder, const char *name, bool use_mmap, tercel_file *out,
-                                      tercel_error *err) {
+/* Opens the file at real_path, which must lie below `folder`; *inside: it does. */
+static tercel_status open_in_folder(const char *folder, const char *real_path, int *fd, bool *inside,
+                                    tercel_error *err) {
+  char real_folder[PATH_MAX];
+  if (!realpath(folder, real_folder)) return fail_io(err, "open folder", folder, errno);
+  const char *const below = part_below(real_folder, real_path);
+  *inside = below != NULL;
+  if (!below) return TERCEL_OK;
+  *fd = open_below(open(real_folder, OPEN_FOLDER), below);
+  return *fd >= 0 ? TERCEL_OK : fail_io(err, "open", real_path, errno);
+}
+
+static tercel_status fail_outside(const char *name, const char *path, bool link, tercel_error *err) {
+  char folder[PATH_MAX];
+  tercel_path_folder(path, folder, sizeof folder);
+  return tercel_fail(err, TERCEL_INVALID_MODEL,
+                     "external data file '%s' %s%s%soutside the model's folder; --allow-external '%s' allows it "
+                     "(allow_external in the APIs), if you trust the model with what lies there",
+                     name, link ? "is a link to '" : "lies ", link ? path : "", link ? "', " : "", folder);
+}
+
+tercel_status tercel_file_open_inside(const char *folder, const tercel_folders *allowed, const char *name,
+                                      bool use_mmap, tercel_file *out, tercel_error *err) {
   *out = (tercel_file){0};
-  char joined[PATH_MAX], real_folder[PATH_MAX], real_path[PATH_MAX];
+  char joined[PATH_MAX], real_path[PATH_MAX];
+  const size_t num_allowed = allowed ? allowed->count : 0;
   if (!*name) return tercel_fail(err, TERCEL_INVALID_MODEL, "the name of an external data file is empty");
-  if (*name == '/' || climbs_out(name))
-    return tercel_fail(err, TERCEL_INVALID_MODEL, "external data file '%s' lies outside the model's folder", name);
-  const int length = snprintf(joined, sizeof joined, "%s/%s", folder, name);
+  const int length = *name == '/' ? snprintf(joined, sizeof joined, "%s", name)
+                                  : snprintf(joined, sizeof joined, "%s/%s", folder, name);
   if (length < 0 || (size_t)length >= sizeof joined)
     return tercel_fail(err, TERCEL_INVALID_MODEL, "the path of external data file '%.100s...' is too long", name);
-  if (!realpath(folder, real_folder)) return fail_io(err, "open folder", folder, errno);
+  if (num_allowed == 0 && (*name == '/' || climbs_out(name))) return fail_outside(name, joined, false, err);
   if (!realpath(joined, real_path)) return fail_io(err, "open", joined, errno);
-  const char *const below = part_below(real_folder, real_path);
-  if (!below)
-    return tercel_fail(err, TERCEL_INVALID_MODEL,
-                       "external data file '%s' is a link to '%s', outside the model's folder", name, real_path);
-  const int fd = open_below(open(real_folder, OPEN_FOLDER), below);
-  if (fd < 0) return fail_io(err, "open", joined, errno);
+  int fd = -1;
+  bool inside = false;
+  TERCEL_TRY(open_in_folder(folder, real_path, &fd, &inside, err));
+  for (size_t i = 0; !inside && i < num_allowed; i++)
+    TERCEL_TRY(open_in_folder(allowed->paths[i], real_path, &fd, &inside, err));
+  if (!inside) return fail_outside(name, real_path, *name != '/' && !climbs_out(name), err);
   const tercel_status status = load(fd, joined, use_mmap, out, err);
   close(fd);
   return status;

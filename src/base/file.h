@@ -20,10 +20,17 @@ tercel_status tercel_file_open(const char *path, bool use_mmap, tercel_file *out
 /* Safe on a zeroed struct. */
 void tercel_file_close(tercel_file *file);
 
-/* Opens `name`, a relative path that a model file gives, inside `folder`: after links are resolved the file must lie in
- * that folder.  INVALID_MODEL names what was tried when it would leave. */
-tercel_status tercel_file_open_inside(const char *folder, const char *name, bool use_mmap, tercel_file *out,
-                                      tercel_error *err);
+/* Folders that files of a model may lie in besides the model's own, their subfolders included. */
+typedef struct tercel_folders {
+  const char *const *paths;
+  size_t count;
+} tercel_folders;
+
+/* Opens `name`, a path that a model file gives relative to its `folder`.  After links are resolved the file must lie in that folder
+ * or in one of `allowed` (may be NULL); where it lies is settled on the opened folders, so nobody can change it meanwhile.
+ * INVALID_MODEL says where it lies and how to allow that. */
+tercel_status tercel_file_open_inside(const char *folder, const tercel_folders *allowed, const char *name,
+                                      bool use_mmap, tercel_file *out, tercel_error *err);
 
 /* Writes path atomically: temporary name in the same folder, fsync, rename. */
 tercel_status tercel_file_write(const char *path, const void *data, size_t size, tercel_error *err);

@@ -7,7 +7,8 @@
 #include "ops/ops.h"
 
 typedef struct tercel_import_options {
-  bool no_mmap; /* read files into memory instead of mapping them */
+  bool no_mmap;            /* read files into memory instead of mapping them */
+  tercel_folders external; /* folders that external data may lie in besides the model's own; borrowed for the call */
 } tercel_import_options;
 
 typedef struct tercel_metadata {
@@ -28,7 +29,7 @@ typedef struct tercel_imported {
 void tercel_imported_deinit(tercel_imported *imported);
 
 /* Imports a model file.  Weights stay where they are in the mapped file where alignment allows; the graph's constants hold
- * references to it.  External data must lie in the model's folder.  options may be NULL.
+ * references to it.  External data must lie in the model's folder, or in those that the options allow.  options may be NULL.
  * TERCEL_IO; TERCEL_INVALID_MODEL; TERCEL_UNSUPPORTED: names everything that is unsupported at once; TERCEL_OUT_OF_MEMORY. */
 tercel_status tercel_import_file(const char *path, const tercel_import_options *options, tercel_imported *out,
                                  tercel_error *err);

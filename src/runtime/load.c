@@ -6,6 +6,7 @@ static tercel_status read_options(const tercel_model_options *options, tercel_im
   if (options == NULL) return TERCEL_OK;
   TERCEL_TRY(tercel_check_size(options->size, sizeof *options, "tercel_model_options", err));
   out->no_mmap = options->no_mmap != 0;
+  out->external = (tercel_folders){options->allow_external, options->num_allow_external};
   return TERCEL_OK;
 }
 

@@ -91,21 +91,50 @@ static void test_inside(void **state) {
   tercel_error err = {0};
   tercel_file file = {0};
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-    assert_ok(tercel_file_open_inside(folder, good[i], true, &file, &err), &err);
+    assert_ok(tercel_file_open_inside(folder, NULL, good[i], true, &file, &err), &err);
     assert_int_equal(file.size, 6);
     tercel_file_close(&file);
   }
   for (size_t i = 0; i < sizeof leaving / sizeof *leaving; i++)
-    assert_fails(tercel_file_open_inside(folder, leaving[i], true, &file, &err), TERCEL_INVALID_MODEL, &err,
+    assert_fails(tercel_file_open_inside(folder, NULL, leaving[i], true, &file, &err), TERCEL_INVALID_MODEL, &err,
                  leaving[i]);
   for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
-    assert_fails(tercel_file_open_inside(folder, missing[i], true, &file, &err), TERCEL_IO, &err, missing[i]);
-  assert_fails(tercel_file_open_inside(folder, "sub", true, &file, &err), TERCEL_IO, &err, "folder");
-  assert_fails(tercel_file_open_inside(folder, "pipe", true, &file, &err), TERCEL_IO, &err, "regular");
+    assert_fails(tercel_file_open_inside(folder, NULL, missing[i], true, &file, &err), TERCEL_IO, &err, missing[i]);
+  assert_fails(tercel_file_open_inside(folder, NULL, "sub", true, &file, &err), TERCEL_IO, &err, "folder");
+  assert_fails(tercel_file_open_inside(folder, NULL, "pipe", true, &file, &err), TERCEL_IO, &err, "regular");
   char name[PATH_MAX + 10];
   memset(name, 'n', sizeof name);
   name[sizeof name - 1] = 0;
-  assert_fails(tercel_file_open_inside(folder, name, true, &file, &err), TERCEL_INVALID_MODEL, &err, "too long");
+  assert_fails(tercel_file_open_inside(folder, NULL, name, true, &file, &err), TERCEL_INVALID_MODEL, &err, "too long");
+}
+
+static void test_allowed_folders(void **state) {
+  (void)state;
+  char folder[PATH_MAX], other[PATH_MAX], secret[PATH_MAX];
+  snprintf(folder, sizeof folder, "%s/model", root);
+  snprintf(other, sizeof other, "%s/model-other", root);
+  snprintf(secret, sizeof secret, "%s/secret", root);
+  const char *const paths[] = {other, root};
+  const tercel_folders only_other = {paths, 1}, all = {paths, 2}, none = {0};
+  const char *const outside[] = {"absolute", "up", "../secret", "parent/secret", secret};
+  tercel_error err = {0};
+  tercel_file file = {0};
+  for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+    assert_fails(tercel_file_open_inside(folder, &none, outside[i], true, &file, &err), TERCEL_INVALID_MODEL, &err,
+                 "--allow-external '");
+    assert_fails(tercel_file_open_inside(folder, &only_other, outside[i], true, &file, &err), TERCEL_INVALID_MODEL,
+                 &err, root);
+    assert_ok(tercel_file_open_inside(folder, &all, outside[i], true, &file, &err), &err);
+    assert_memory_equal(file.data, "outside", 7);
+    tercel_file_close(&file);
+  }
+  assert_ok(tercel_file_open_inside(folder, &only_other, "../model-other/weights", true, &file, &err), &err);
+  tercel_file_close(&file);
+  assert_ok(tercel_file_open_inside(folder, &only_other, "weights", true, &file, &err), &err);
+  tercel_file_close(&file);
+  const char *const missing[] = {path_of("no-such")};
+  assert_fails(tercel_file_open_inside(folder, &(tercel_folders){missing, 1}, "up", true, &file, &err), TERCEL_IO, &err,
+               "no-such");
 }
 
 static void test_write(void **state) {
@@ -132,8 +161,9 @@ static void test_folder_of_path(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_open),  cmocka_unit_test(test_refused),        cmocka_unit_test(test_inside),
-      cmocka_unit_test(test_write), cmocka_unit_test(test_folder_of_path),
+      cmocka_unit_test(test_open),   cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_inside), cmocka_unit_test(test_allowed_folders),
+      cmocka_unit_test(test_write),  cmocka_unit_test(test_folder_of_path),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

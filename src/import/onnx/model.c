@@ -136,7 +136,8 @@ static void deinit(tercel_onnx *o) {
 
 tercel_status tercel_onnx_import(tercel_storage *storage, const void *data, size_t bytes, const char *folder,
                                  const tercel_import_options *options, tercel_imported *out, tercel_error *err) {
-  tercel_onnx o = {.storage = storage, .bytes = bytes, .folder = folder, .no_mmap = options && options->no_mmap};
+  tercel_onnx o = {.storage = storage, .bytes = bytes, .folder = folder};
+  if (options) o.options = *options;
   size_t limit;
   if (tercel_mul_size(bytes, PARSED_PER_BYTE, &limit) && tercel_add_size(limit, PARSED_BYTES, &limit))
     o.arena.max_bytes = limit;

@@ -34,7 +34,7 @@ typedef struct tercel_onnx {
   tercel_storage *storage; /* the model's bytes; NULL: borrowed from the caller */
   size_t bytes;
   const char *folder; /* NULL: external data is refused */
-  bool no_mmap;
+  tercel_import_options options;
   tercel_onnx_external *externals;
   tercel_graph *graph;
   size_t num_inlined;      /* nodes that came out of functions so far */

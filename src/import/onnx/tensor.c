@@ -128,7 +128,7 @@ static tercel_status open_external(tercel_onnx *o, const char *location, tercel_
   tercel_onnx_external *const e = tercel_arena_alloc(&o->arena, sizeof *e);
   if (!e) return tercel_fail_memory(err, sizeof *e, "external data");
   tercel_file file = {0};
-  TERCEL_TRY(tercel_file_open_inside(o->folder, location, !o->no_mmap, &file, err));
+  TERCEL_TRY(tercel_file_open_inside(o->folder, &o->options.external, location, !o->options.no_mmap, &file, err));
   const tercel_status status = tercel_storage_create_file(&file, &e->storage, err);
   if (status != TERCEL_OK) {
     tercel_file_close(&file);
