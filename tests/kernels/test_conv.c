@@ -212,6 +212,18 @@ static void special_cases(tercel_cpu_level level, void *arg) {
        .constant_w = true,
        .bias = true,
        .epilogue = CHECK_EPILOGUE_PROGRAM},
+      /* a signal that lies along the first of two dims */
+      {.spatial = 2,
+       .batch = 2,
+       .group = 1,
+       .in_each = 20,
+       .out_each = 12,
+       .in = {90, 1},
+       .kernel = {5, 1},
+       .strides = {1, 2},
+       .dilations = {1, 1},
+       .pads = {2, 0, 1, 0},
+       .constant_w = true},
       /* a spectrogram */
       {.spatial = 1,
        .batch = 1,

@@ -25,20 +25,30 @@ bool tercel_conv_supports(const tercel_node *node, int max_spatial) {
   return rank >= 3 && rank - 2 <= max_spatial && tercel_epilogue_supports(node, TERCEL_CONV_FIRST_EXTRA);
 }
 
-static tercel_conv_axis axis_of(const tercel_conv_geometry *g, int i) {
-  if (i < 0) return (tercel_conv_axis){.input = 1, .output = 1, .kernel = 1, .stride = 1, .dilation = 1};
-  const tercel_window *w = &g->windows[i];
-  return (tercel_conv_axis){.input = w->input,
-                            .output = w->output,
-                            .kernel = w->kernel,
-                            .stride = w->stride,
-                            .dilation = w->dilation,
-                            .pad = w->pad_begin};
+static const tercel_conv_axis no_axis = {.input = 1, .output = 1, .kernel = 1, .stride = 1, .dilation = 1};
+
+/* A dim of one element changes nothing about where the others lie. */
+static bool is_single(const tercel_window *w) {
+  return w->input == 1 && w->output == 1 && w->kernel == 1 && w->pad_begin == 0;
 }
 
+/* Axes of one element go to the front, so that rows are as long as they can be. */
 tercel_conv_view tercel_conv_get_view(const tercel_conv_geometry *g) {
-  return (tercel_conv_view){
-      .z = axis_of(g, g->spatial - 3), .y = axis_of(g, g->spatial - 2), .x = axis_of(g, g->spatial - 1)};
+  tercel_conv_axis axes[TERCEL_MAX_SPATIAL];
+  int count = 0;
+  for (int i = 0; i < g->spatial; ++i) {
+    const tercel_window *w = &g->windows[i];
+    if (is_single(w)) continue;
+    axes[count++] = (tercel_conv_axis){.input = w->input,
+                                       .output = w->output,
+                                       .kernel = w->kernel,
+                                       .stride = w->stride,
+                                       .dilation = w->dilation,
+                                       .pad = w->pad_begin};
+  }
+  return (tercel_conv_view){.z = count > 2 ? axes[count - 3] : no_axis,
+                            .y = count > 1 ? axes[count - 2] : no_axis,
+                            .x = count > 0 ? axes[count - 1] : no_axis};
 }
 
 static int64_t pitch_of(const tercel_conv_axis *x) { return x->output + (x->kernel - 1) * x->dilation / x->stride; }

@@ -49,7 +49,7 @@ typedef struct tercel_conv_run {
 void tercel_conv_start(const tercel_kernel_run *r, const tercel_epilogue_binding *epilogue, size_t epilogue_at,
                        tercel_conv_run *out);
 
-/* The windows as three axes. */
+/* The windows as three axes; there are at most three of more than one element. */
 tercel_conv_view tercel_conv_get_view(const tercel_conv_geometry *geometry);
 
 /* Planes of a channel (see tercel_conv_plane) for bands of at most `band` output rows.  The depth must be 1. */
