@@ -57,10 +57,7 @@ tercel_status tercel_bench_write_json(const char *path, const tercel_bench_resul
   if (profile) add_layers(&text, profile);
   tercel_text_add(&text, "\n}\n");
   tercel_status status = text.failed ? tercel_fail_memory(err, text.length, "JSON") : TERCEL_OK;
-  if (status == TERCEL_OK && strcmp(path, "-") == 0)
-    fwrite(text.data, 1, text.length, stdout);
-  else if (status == TERCEL_OK)
-    status = tercel_file_write(path, text.data, text.length, err);
+  if (status == TERCEL_OK) status = tercel_cli_write_text(path, &text, err);
   tercel_text_deinit(&text);
   return status;
 }

@@ -86,6 +86,7 @@ typedef struct tercel_cli_engine {
   const char *disable_passes;
   int64_t max_memory;
   bool no_optimize, no_mmap, check;
+  bool count_savings; /* not on the command line */
 } tercel_cli_engine;
 
 extern const tercel_cli_option tercel_cli_engine_options[];
@@ -151,6 +152,8 @@ bool tercel_cli_parse_shape(const char *text, size_t length, int *rank, int64_t 
 void tercel_cli_describe_io(const tercel_io *io, char *out, size_t out_size);
 /* One line a tensor: type, shape, least, greatest, mean, first values. */
 void tercel_cli_print_view(const char *label, const tercel_view *view);
+/* Into the file, or to stdout for "-". */
+tercel_status tercel_cli_write_text(const char *path, const tercel_text *text, tercel_error *err);
 /* "12.3 MB", in powers of 1000. */
 void tercel_cli_format_bytes(double bytes, char *out, size_t out_size);
 

@@ -1,4 +1,4 @@
-/* tercel inspect and tercel explain: what is in a model, and what became of it. */
+/* tercel inspect: what is in a model, and what became of it. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const tercel_cli_option own[] = {
     {"plan", TERCEL_CLI_FLAG, offsetof(options, plan), NULL, "print the steps of the engine: tactic, shapes, memory",
      NULL},
     {"decisions", TERCEL_CLI_FLAG, offsetof(options, decisions), NULL,
-     "print what each pass did and refused (as `tercel explain`)", NULL},
+     "print what each pass did and refused, a line each (`tercel explain` tells more)", NULL},
     {"metadata", TERCEL_CLI_FLAG, offsetof(options, metadata), NULL, "print the file's metadata in full", NULL},
     {0}};
 static const tercel_cli_option shapes[] = {
@@ -37,19 +37,6 @@ static const tercel_cli_usage usage = {
                 "  tercel inspect net.onnx --dot | dot -Tsvg > net.svg\n"
                 "  tercel inspect net.onnx --plan --dim batch=1\n",
     .groups = groups,
-    .min_operands = 1,
-    .max_operands = 1,
-};
-
-static const tercel_cli_group explain_groups[] = {{"engine", tercel_cli_engine_options, offsetof(options, engine)},
-                                                  {0}};
-static const tercel_cli_usage explain_usage = {
-    .command = "explain",
-    .operands = "MODEL",
-    .what = "Shows what each pass of the optimizer did to MODEL, and what it refused, with the reason.",
-    .examples = "  tercel explain net.onnx\n"
-                "  tercel explain net.onnx --dim batch=1 --disable-passes fuse-conv\n",
-    .groups = explain_groups,
     .min_operands = 1,
     .max_operands = 1,
 };
@@ -173,16 +160,11 @@ done:
   return status;
 }
 
-static int inspect_command(const tercel_cli_usage *with, int argc, char **argv, bool decisions) {
+int tercel_cli_inspect(int argc, char **argv) {
   options o = {0};
   tercel_cli_list operands = {0};
   tercel_error err = {0};
   int exit_code;
-  if (!tercel_cli_parse(with, argc, argv, &o, &operands, &exit_code)) return exit_code;
-  o.decisions = o.decisions || decisions;
-  return inspect(&o, operands.items[0], &err) == TERCEL_OK ? TERCEL_EXIT_OK : tercel_cli_fail(with->command, &err);
+  if (!tercel_cli_parse(&usage, argc, argv, &o, &operands, &exit_code)) return exit_code;
+  return inspect(&o, operands.items[0], &err) == TERCEL_OK ? TERCEL_EXIT_OK : tercel_cli_fail(usage.command, &err);
 }
-
-int tercel_cli_inspect(int argc, char **argv) { return inspect_command(&usage, argc, argv, false); }
-
-int tercel_cli_explain(int argc, char **argv) { return inspect_command(&explain_usage, argc, argv, true); }

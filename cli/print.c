@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 void tercel_cli_describe_io(const tercel_io *io, char *out, size_t out_size) {
   size_t at = (size_t)snprintf(out, out_size, "%s%s%s", io->kind && io->kind[0] != 't' ? io->kind : "",
@@ -19,6 +20,12 @@ void tercel_cli_describe_io(const tercel_io *io, char *out, size_t out_size) {
       at += (size_t)snprintf(out + at, out_size - at, "%s%s", before, io->symbols[i] ? io->symbols[i] : "?");
   }
   if (at < out_size) snprintf(out + at, out_size - at, io->rank ? "]" : " []");
+}
+
+tercel_status tercel_cli_write_text(const char *path, const tercel_text *text, tercel_error *err) {
+  if (strcmp(path, "-") != 0) return tercel_file_write(path, text->data, text->length, err);
+  fwrite(text->data, 1, text->length, stdout); /* main looks whether that went well */
+  return TERCEL_OK;
 }
 
 void tercel_cli_format_bytes(double bytes, char *out, size_t out_size) {

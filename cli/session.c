@@ -61,6 +61,7 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
       .num_dims = (size_t)options->dims.count,
       .max_memory = (uint64_t)options->max_memory,
       .check = options->check,
+      .count_savings = options->count_savings,
   };
   const tercel_context_options context_options = {.size = sizeof context_options, .profile = profile};
   TERCEL_CHECK(tercel_engine_build(session->model, &engine_options, &session->engine, err));

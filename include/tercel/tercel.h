@@ -229,6 +229,7 @@ typedef struct tercel_engine_options {
   size_t num_dims;
   uint64_t max_memory; /* bytes that activations may take in one context; 0: no limit */
   int check;           /* 1: verify the graph between passes (slower build; for tests) */
+  int count_savings;   /* 1: count what each decision of the optimizer saves (slower build; for explain) */
 } tercel_engine_options;
 
 /* Optimizes the model and plans it for this machine.  The model may be destroyed afterwards. */
@@ -248,6 +249,38 @@ TERCEL_API int tercel_engine_num_threads(const tercel_engine *engine);
 
 /* Names of the optimizer's passes, in order: index 0, 1, ... until NULL; *what (may be NULL) gets a line of explanation. */
 TERCEL_API const char *tercel_pass_name(size_t index, const char **what);
+
+/* A change that the optimizer made, or a rule that almost fitted.  Pointers live as long as the engine. */
+typedef struct tercel_decision {
+  const char *pass, *rule;
+  const char *const *sources; /* the nodes it is about, by their names in the user's file */
+  size_t num_sources;
+  const char *reason; /* of a rule that did not fit: the node, type, constant or reader in its way; NULL: it was made */
+  double bytes_saved; /* that a run reads and writes less; 0 unless count_savings was set.  Free dims count as 1. */
+  double flops_saved; /* likewise; negative where work was added to save other work */
+} tercel_decision;
+
+/* Decisions in the order in which they were made; those that did not fit are the ones that hold at the end.  0 after the last. */
+TERCEL_API int tercel_engine_get_decision(const tercel_engine *engine, size_t index, tercel_decision *out);
+
+/* What a pass of the optimizer took. */
+typedef struct tercel_pass_time {
+  const char *name;
+  size_t num_runs; /* over the whole graph */
+  double total_us;
+} tercel_pass_time;
+
+/* In order; 0 after the last. */
+TERCEL_API int tercel_engine_get_pass_time(const tercel_engine *engine, size_t index, tercel_pass_time *out);
+
+/* The work of one run.  Free dims count as 1. */
+typedef struct tercel_work {
+  size_t num_nodes;
+  double bytes, flops; /* read and written, computed */
+} tercel_work;
+
+/* The graph before and after the optimizer; bytes and flops are 0 unless count_savings was set. */
+TERCEL_API void tercel_engine_get_work(const tercel_engine *engine, tercel_work *before, tercel_work *after);
 
 /* ---- context ------------------------------------------------------------------------------------------------------- */
 

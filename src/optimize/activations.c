@@ -35,7 +35,11 @@ static bool is_gelu(tercel_pattern *p, candidate *c) {
   tercel_value *inner, *x;
   if (!match_affine(p, c->other, TERCEL_FN_ERF, &scale, &offset, &inner)) return false;
   tercel_pattern_scaled(p, inner, &x, &k);
-  return x == c->x && near(k, root_half) && near(c->factor * scale, 0.5) && near(c->factor * offset, 0.5);
+  if (x != c->x) return false;
+  if (!near(k, root_half)) return tercel_pattern_miss(p, "x is multiplied by %.9g in erf, not by %.9g", k, root_half);
+  if (near(c->factor * scale, 0.5) && near(c->factor * offset, 0.5)) return true;
+  return tercel_pattern_miss(p, "it is x (%.9g + %.9g erf), not x (0.5 + 0.5 erf)", c->factor * offset,
+                             c->factor * scale);
 }
 
 /* value = factor * x^power */
@@ -78,8 +82,11 @@ static bool is_gelu_tanh_inside(tercel_pattern *p, tercel_value *value, const te
 static bool is_gelu_tanh(tercel_pattern *p, candidate *c) {
   double scale, offset;
   tercel_value *inner;
-  return match_affine(p, c->other, TERCEL_FN_TANH, &scale, &offset, &inner) && near(c->factor * scale, 0.5) &&
-         near(c->factor * offset, 0.5) && is_gelu_tanh_inside(p, inner, c->x);
+  if (!match_affine(p, c->other, TERCEL_FN_TANH, &scale, &offset, &inner) || !near(c->factor * scale, 0.5) ||
+      !near(c->factor * offset, 0.5))
+    return false;
+  return is_gelu_tanh_inside(p, inner, c->x) ||
+         tercel_pattern_miss(p, "tanh is not of sqrt(2 / pi) (x + 0.044715 x^3), but of '%.100s'", inner->name);
 }
 
 static bool is_silu(tercel_pattern *p, candidate *c) {
@@ -111,7 +118,11 @@ static bool match_clip(tercel_pattern *p, const tercel_value *value, double low,
 static bool is_hard_swish(tercel_pattern *p, candidate *c) {
   tercel_value *x;
   double offset;
-  if (match_clip(p, c->other, 0, 6, &x, &offset)) return x == c->x && offset == 3 && near(c->factor, sixth);
+  if (match_clip(p, c->other, 0, 6, &x, &offset)) {
+    if (x != c->x) return false;
+    return (offset == 3 && near(c->factor, sixth)) ||
+           tercel_pattern_miss(p, "it is %.9g x clip(x + %.9g, 0, 6), not x clip(x + 3, 0, 6) / 6", c->factor, offset);
+  }
   const tercel_node *const sigmoid = tercel_pattern_fn(p, c->other, TERCEL_FN_HARD_SIGMOID);
   if (!sigmoid || sigmoid->inputs[0] != c->x || c->factor != 1) return false;
   const tercel_immediate *const pq = tercel_node_program(sigmoid, "program")->instrs[0].immediates;
@@ -131,7 +142,7 @@ static const struct {
 static tercel_status replace(tercel_pass_context *context, const char *name, tercel_fn fn, const tercel_pattern *p,
                              const candidate *c, tercel_error *err) {
   const tercel_node *const root = p->nodes[0], *const leak = tercel_pattern_leak(p);
-  if (leak) return tercel_refused(context, name, root, err, "'%s' inside it has another consumer", leak->name);
+  if (leak) return tercel_pattern_refuse_leak(context, name, p, leak, err);
   if (!tercel_same_type(c->x, root->outputs[0]))
     return tercel_refused(context, name, root, err, "its parts differ in shape");
   tercel_node *made;
@@ -146,17 +157,21 @@ static tercel_status apply_product(tercel_pass_context *context, const char *nam
   (void)name;
   const tercel_fn fn = tercel_single_fn(node);
   tercel_product product;
-  tercel_pattern opened = {{node}, 1};
+  tercel_pattern opened = {.nodes = {node}, .num_nodes = 1};
   if ((fn != TERCEL_FN_MUL && fn != TERCEL_FN_DIV) || !tercel_is_f32(node->outputs[0])) return TERCEL_OK;
   tercel_pattern_product(&opened, node->outputs[0], &product);
   if (product.num_terms != 2) return TERCEL_OK;
+  char miss[TERCEL_REASON_MAX] = "";
+  const char *missed = NULL;
   for (int i = 0; i < 2; i++)
     for (size_t a = 0; a < sizeof activations / sizeof *activations; a++) {
       tercel_pattern p = opened;
       candidate c = {product.terms[i], product.terms[1 - i], product.factor, {{0}}};
+      p.miss = miss;
       if (activations[a].is(&p, &c)) return replace(context, activations[a].name, activations[a].fn, &p, &c, err);
+      if (!missed && *miss) missed = activations[a].name;
     }
-  return TERCEL_OK;
+  return missed ? tercel_refused(context, missed, node, err, "%s", miss) : TERCEL_OK;
 }
 
 static tercel_status replace_hard_sigmoid(tercel_pass_context *context, const char *name, const tercel_pattern *p,
@@ -168,7 +183,7 @@ static tercel_status replace_hard_sigmoid(tercel_pass_context *context, const ch
 /* clip(p x + q, 0, 1) */
 static tercel_status apply_hard_sigmoid(tercel_pass_context *context, const char *name, tercel_node *node,
                                         tercel_error *err) {
-  tercel_pattern p = {{node}, 1};
+  tercel_pattern p = {.nodes = {node}, .num_nodes = 1};
   tercel_value *sum, *x;
   double scale, offset;
   if (tercel_single_fn(node) != TERCEL_FN_CLIP || !tercel_is_f32(node->outputs[0]) ||
@@ -181,7 +196,7 @@ static tercel_status apply_hard_sigmoid(tercel_pass_context *context, const char
 /* clip(x + 3, 0, 6) / 6, unless it is multiplied by x: then it is half of a hard-swish */
 static tercel_status apply_hard_sigmoid_6(tercel_pass_context *context, const char *name, tercel_node *node,
                                           tercel_error *err) {
-  tercel_pattern p = {{node}, 1};
+  tercel_pattern p = {.nodes = {node}, .num_nodes = 1};
   tercel_product product;
   tercel_value *x;
   double offset;

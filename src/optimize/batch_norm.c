@@ -23,7 +23,7 @@ tercel_status tercel_apply_batch_norm(tercel_pass_context *context, const char *
   if (tercel_node_int(node, "training") || !node->outputs[0] || !tercel_is_f32(x) || rank < 2) return TERCEL_OK;
   for (int i = SCALE; i < NUM_INPUTS; i++)
     if (!is_constant_f32(node->inputs[i]))
-      return tercel_refused(context, name, node, err, "its input %d is not an f32 constant", i);
+      return tercel_refused(context, name, node, err, "'%.100s' is not an f32 constant", node->inputs[i]->name);
   const tercel_tensor *t[NUM_INPUTS];
   const int64_t channels = tercel_tensor_num_elements(node->inputs[SCALE]->constant);
   for (int i = SCALE; i < NUM_INPUTS; i++) {

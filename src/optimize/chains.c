@@ -22,13 +22,14 @@ static tercel_status replace(tercel_pass_context *context, const char *name, ter
 static tercel_status find_producer(tercel_pass_context *context, const char *name, const tercel_node *node, int i,
                                    const tercel_operands *o, const tercel_node **out, tercel_error *err) {
   const tercel_node *const producer = tercel_producer(o->inputs[i], TERCEL_OP_POINTWISE);
-  char uses[64];
+  char buffer[TERCEL_REASON_MAX];
   *out = NULL;
   if (!producer) return TERCEL_OK;
   if (!tercel_is_read_only_by(o->inputs[i], node))
-    return tercel_refused(context, name, node, err, "%s", tercel_describe_uses(o->inputs[i], uses));
+    return tercel_refused(context, name, node, err, "%s", tercel_describe_uses(o->inputs[i], node, buffer));
   if (!tercel_shape_equal(&o->inputs[i]->type.shape, &node->outputs[0]->type.shape))
-    return tercel_refused(context, name, node, err, "input '%s' is broadcast", o->inputs[i]->name);
+    return tercel_refused(context, name, node, err, "%s",
+                          tercel_describe_broadcast(o->inputs[i], node->outputs[0], buffer));
   *out = producer;
   return TERCEL_OK;
 }
@@ -42,8 +43,10 @@ static tercel_status join(tercel_pass_context *context, const char *name, tercel
     TERCEL_TRY(find_producer(context, name, node, i, o, &producer, err));
     if (!producer) continue;
     TERCEL_TRY(tercel_operands_read(o->arena, producer, &first, err));
-    if (!tercel_operands_are_plain(&first) || !tercel_operands_are_plain(o))
-      return tercel_refused(context, name, node, err, "its types are not for fusing");
+    tercel_dtype odd = tercel_operands_odd_dtype(&first);
+    if (odd == TERCEL_DTYPE_NONE) odd = tercel_operands_odd_dtype(o);
+    if (odd != TERCEL_DTYPE_NONE)
+      return tercel_refused(context, name, node, err, "%s is not a type for fusing", tercel_dtype_name(odd));
     const tercel_status status = tercel_operands_prepend(&whole, i, &first, &why);
     if (status == TERCEL_UNSUPPORTED) {
       TERCEL_TRY(tercel_refused(context, name, node, err, "%s", why.message));

@@ -4,13 +4,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "optimize/savings.h"
+
 static tercel_status no_memory(tercel_error *err) {
   return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "no memory for the optimizer's decisions");
 }
 
-static void add_sources(tercel_text *text, const tercel_node *node) {
-  for (uint32_t i = 0; node && i < node->num_sources; i++)
-    tercel_text_add(text, "%s%s", text->length ? " + " : "", node->sources[i]);
+/* The name's one copy in the log. */
+static const char *intern(tercel_decisions *log, const char *name) {
+  const char *known = tercel_map_get(&log->names, name, NULL);
+  if (known) return known;
+  char *const copy = tercel_arena_strdup(&log->arena, name);
+  return copy && tercel_map_set(&log->names, copy, copy, NULL) == TERCEL_OK ? copy : NULL;
+}
+
+static size_t add_sources(tercel_decisions *log, const tercel_node *node, const char **out, size_t count) {
+  for (uint32_t i = 0; node && i < node->num_sources; i++) out[count++] = intern(log, node->sources[i]);
+  return count;
 }
 
 static tercel_status add(tercel_pass_context *context, const char *rule, const tercel_node *node,
@@ -23,15 +33,16 @@ static tercel_status add(tercel_pass_context *context, const char *rule, const t
     log->items = grown;
     log->capacity = capacity;
   }
-  tercel_text names = {0};
-  add_sources(&names, node);
-  add_sources(&names, other);
+  const size_t num_sources = node->num_sources + (other ? other->num_sources : 0);
+  const char **const sources = tercel_arena_alloc_array(&log->arena, num_sources, sizeof *sources);
+  if (!sources) return no_memory(err);
+  add_sources(log, other, sources, add_sources(log, node, sources, 0));
+  for (size_t i = 0; i < num_sources; i++)
+    if (!sources[i]) return no_memory(err);
   tercel_decision *const d = &log->items[log->count];
-  *d = (tercel_decision){.pass = context->pass, .rule = rule};
-  if (!names.failed) d->nodes = tercel_arena_strdup(&log->arena, names.data ? names.data : "");
+  *d = (tercel_decision){.pass = context->pass, .rule = rule, .sources = sources, .num_sources = num_sources};
   if (reason) d->reason = tercel_arena_strdup(&log->arena, reason);
-  tercel_text_deinit(&names);
-  if (!d->nodes || (reason && !d->reason)) return no_memory(err);
+  if (reason && !d->reason) return no_memory(err);
   log->count++;
   return TERCEL_OK;
 }
@@ -39,7 +50,10 @@ static tercel_status add(tercel_pass_context *context, const char *rule, const t
 tercel_status tercel_made(tercel_pass_context *context, const char *rule, const tercel_node *node,
                           const tercel_node *other, tercel_error *err) {
   context->changed = true;
-  return add(context, rule, node, other, NULL, err);
+  TERCEL_TRY(tercel_savings_settle(context, err));
+  TERCEL_TRY(add(context, rule, node, other, NULL, err));
+  if (context->savings) context->savings->pending = context->decisions->count;
+  return TERCEL_OK;
 }
 
 tercel_status tercel_refused(tercel_pass_context *context, const char *rule, const tercel_node *node, tercel_error *err,
@@ -62,15 +76,15 @@ void tercel_decisions_forget_refusals(tercel_decisions *log, const char *pass) {
 void tercel_decisions_print(const tercel_decisions *log, tercel_text *out) {
   for (size_t i = 0; i < log->count; i++) {
     const tercel_decision *const d = &log->items[i];
-    if (d->reason)
-      tercel_text_add(out, "%s: %s: refused %s: %s\n", d->pass, d->rule, d->nodes, d->reason);
-    else
-      tercel_text_add(out, "%s: %s: %s\n", d->pass, d->rule, d->nodes);
+    tercel_text_add(out, "%s: %s: %s", d->pass, d->rule, d->reason ? "refused " : "");
+    for (size_t k = 0; k < d->num_sources; k++) tercel_text_add(out, "%s%s", k ? " + " : "", d->sources[k]);
+    tercel_text_add(out, d->reason ? ": %s\n" : "%s\n", d->reason ? d->reason : "");
   }
 }
 
 void tercel_decisions_deinit(tercel_decisions *log) {
   tercel_free(log->items);
+  tercel_map_deinit(&log->names);
   tercel_arena_deinit(&log->arena);
   *log = (tercel_decisions){0};
 }

@@ -4,7 +4,8 @@
 
 #include "optimize/optimize.h"
 
-/* A change was made to `node` (and `other`, may be NULL): call it while both are whole.  Sets context->changed. */
+/* A change is made to `node` (and `other`, may be NULL): call it while both are whole, before anything reads what is new.  Sets
+ * context->changed. */
 tercel_status tercel_made(tercel_pass_context *context, const char *rule, const tercel_node *node,
                           const tercel_node *other, tercel_error *err);
 /* The rule almost fitted the node: says the first thing that kept it from it. */

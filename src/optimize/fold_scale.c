@@ -157,35 +157,39 @@ static tercel_status fold_offset(const maker *m, const tercel_tensor *c, tercel_
 
 /* Why the constant can't go into the maker; NULL when it can. */
 static const char *obstacle(const maker *m, tercel_fn fn, const tercel_node *node, const tercel_value *c,
-                            char buffer[64]) {
+                            char buffer[TERCEL_REASON_MAX]) {
   const tercel_value *const result = m->node->outputs[0], *const bias = tercel_node_input(m->node, BIAS);
-  if (!tercel_has_one_use(result)) return tercel_describe_uses(result, buffer);
-  if (!tercel_same_type(result, node->outputs[0])) return "its input is broadcast";
-  if (!fits_channels(c, m, result->type.shape.rank)) return "the constant is not one number a channel";
-  if (tercel_node_program(m->node, "epilogue")) return "an epilogue stands between them";
+  if (!tercel_has_one_use(result)) return tercel_describe_uses(result, node, buffer);
+  if (!tercel_same_type(result, node->outputs[0])) return tercel_describe_broadcast(result, node->outputs[0], buffer);
+  if (!fits_channels(c, m, result->type.shape.rank))
+    return tercel_reason(buffer, "constant '%.100s' is not one number a channel", c->name);
+  if (tercel_node_program(m->node, "epilogue"))
+    return tercel_reason(buffer, "the epilogue of '%.100s' stands between them", m->node->name);
   const bool is_alpha = m->op == TERCEL_OP_MATMUL && is_scalar(c->constant) && fn != TERCEL_FN_ADD;
   if (!tercel_dim_is_known(m->channels) && (!is_alpha || bias)) return "the number of channels is not known";
-  if (bias && !bias->constant) return "the bias is not constant";
+  if (bias && !bias->constant) return tercel_reason(buffer, "the bias '%.100s' is not constant", bias->name);
   if (fn == TERCEL_FN_ADD) return NULL;
-  if (!are_finite_factors(c->constant, fn == TERCEL_FN_DIV)) return "a factor is not finite";
-  if (!m->weights && !is_alpha) return "the weights are not constant";
+  if (!are_finite_factors(c->constant, fn == TERCEL_FN_DIV))
+    return tercel_reason(buffer, "a factor in '%.100s' is not finite", c->name);
+  if (!m->weights && !is_alpha)
+    return tercel_reason(buffer, "the weights '%.100s' are not constant", m->node->inputs[WEIGHTS]->name);
   return NULL;
 }
 
 static tercel_status apply_after(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
   maker m;
-  char buffer[64];
+  char buffer[TERCEL_REASON_MAX];
   const tercel_fn fn = tercel_single_fn(node);
   if (fn != TERCEL_FN_MUL && fn != TERCEL_FN_ADD && fn != TERCEL_FN_DIV) return TERCEL_OK;
   const tercel_value *const c = node->inputs[1]; /* canonical: constants stand on the right */
   if (!c->constant || !read_maker(node->inputs[0]->producer, &m)) return TERCEL_OK;
   const char *const why = obstacle(&m, fn, node, c, buffer);
   if (why) return tercel_refused(context, name, node, err, "%s", why);
+  TERCEL_TRY(tercel_made(context, fn == TERCEL_FN_ADD ? "offset" : "factor", m.node, node, err));
   if (fn == TERCEL_FN_ADD)
     TERCEL_TRY(fold_offset(&m, c->constant, err));
   else
     TERCEL_TRY(fold_factor(&m, c->constant, fn == TERCEL_FN_DIV, err));
-  TERCEL_TRY(tercel_made(context, fn == TERCEL_FN_ADD ? "offset" : "factor", m.node, node, err));
   TERCEL_TRY(tercel_node_add_sources(m.node, node, err));
   TERCEL_TRY(tercel_rewrite_replace(node->outputs[0], m.node->outputs[0], err));
   m.node->outputs[0]->name = node->outputs[0]->name;
@@ -221,25 +225,29 @@ static tercel_status fold_offset_before(const maker *m, const tercel_tensor *c, 
   return tercel_node_set_input(m->node, BIAS, bias, err);
 }
 
-static const char *obstacle_before(const maker *m, tercel_fn fn, const tercel_node *node, char buffer[64]) {
+static const char *obstacle_before(const maker *m, tercel_fn fn, const tercel_node *node,
+                                   char buffer[TERCEL_REASON_MAX]) {
   const tercel_value *const x = node->outputs[0], *const bias = tercel_node_input(m->node, BIAS);
   const tercel_tensor *const c = node->inputs[1]->constant;
   const int dim = tercel_only_dim(c, x->type.shape.rank);
-  if (!tercel_has_one_use(x)) return tercel_describe_uses(x, buffer);
-  if (!tercel_same_type(node->inputs[0], x)) return "its input is broadcast";
-  if (dim != -1 && dim != 1) return "the constant is not one number a channel";
+  if (!tercel_has_one_use(x)) return tercel_describe_uses(x, m->node, buffer);
+  if (!tercel_same_type(node->inputs[0], x)) return tercel_describe_broadcast(node->inputs[0], x, buffer);
+  if (dim != -1 && dim != 1)
+    return tercel_reason(buffer, "constant '%.100s' is not one number a channel", node->inputs[1]->name);
   if (dim == 1 && x->type.shape.dims[1] != tercel_tensor_num_elements(c)) return "the number of channels is not known";
-  if (!m->weights) return "the weights are not constant";
-  if (!are_finite_factors(c, false)) return "a factor is not finite";
+  if (!m->weights)
+    return tercel_reason(buffer, "the weights '%.100s' are not constant", m->node->inputs[WEIGHTS]->name);
+  if (!are_finite_factors(c, false))
+    return tercel_reason(buffer, "a factor in '%.100s' is not finite", node->inputs[1]->name);
   if (fn == TERCEL_FN_MUL) return NULL;
-  if (is_padded(m->node)) return "the convolution pads with zeros";
-  return bias && !bias->constant ? "the bias is not constant" : NULL;
+  if (is_padded(m->node)) return tercel_reason(buffer, "'%.100s' pads with zeros", m->node->name);
+  return bias && !bias->constant ? tercel_reason(buffer, "the bias '%.100s' is not constant", bias->name) : NULL;
 }
 
 static tercel_status apply_before_conv(tercel_pass_context *context, const char *name, tercel_node *node,
                                        tercel_error *err) {
   maker m;
-  char buffer[64];
+  char buffer[TERCEL_REASON_MAX];
   tercel_node *const scale = tercel_producer(node->inputs[X], TERCEL_OP_POINTWISE);
   const tercel_fn fn = tercel_single_fn(scale);
   if ((fn != TERCEL_FN_MUL && fn != TERCEL_FN_ADD) || !scale->inputs[1]->constant || !read_maker(node, &m))
@@ -248,11 +256,11 @@ static tercel_status apply_before_conv(tercel_pass_context *context, const char 
   if (why) return tercel_refused(context, name, scale, err, "%s", why);
   const tercel_tensor *const c = scale->inputs[1]->constant;
   const layout l = input_layout(&m);
+  TERCEL_TRY(tercel_made(context, name, node, scale, err));
   if (fn == TERCEL_FN_ADD)
     TERCEL_TRY(fold_offset_before(&m, c, err));
   else
     TERCEL_TRY(scale_weights(&m, &l, c, false, err));
-  TERCEL_TRY(tercel_made(context, name, node, scale, err));
   TERCEL_TRY(tercel_node_add_sources(node, scale, err));
   return tercel_node_set_input(node, X, scale->inputs[0], err);
 }
@@ -281,8 +289,8 @@ static tercel_status apply_before_matmul(tercel_pass_context *context, const cha
         !tercel_same_type(x, scaled) || !isfinite(factor))
       continue;
     const tercel_node *const scale = scaled->producer;
-    TERCEL_TRY(scale_alpha(&m, factor, err));
     TERCEL_TRY(tercel_made(context, name, node, scale, err));
+    TERCEL_TRY(scale_alpha(&m, factor, err));
     TERCEL_TRY(tercel_node_add_sources(node, scale, err));
     return tercel_node_set_input(reader, at, x, err);
   }

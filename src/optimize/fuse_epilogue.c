@@ -13,10 +13,13 @@ static bool is_heavy(const tercel_node *node) {
 }
 
 /* Why input `value` of the pointwise node can't become its maker's own business; NULL when it can. */
-static const char *obstacle(const tercel_value *value, const tercel_node *node, char buffer[64]) {
-  if (!tercel_is_f32(value) || !tercel_is_f32(node->outputs[0])) return "its type is not f32";
-  if (!tercel_is_read_only_by(value, node)) return tercel_describe_uses(value, buffer);
-  if (!tercel_shape_equal(&value->type.shape, &node->outputs[0]->type.shape)) return "its input is broadcast";
+static const char *obstacle(const tercel_value *value, const tercel_node *node, char buffer[TERCEL_REASON_MAX]) {
+  const tercel_value *const odd = !tercel_is_f32(value) ? value : node->outputs[0];
+  if (!tercel_is_f32(odd))
+    return tercel_reason(buffer, "'%.100s' is %s, not f32", odd->name, tercel_dtype_name(odd->type.dtype));
+  if (!tercel_is_read_only_by(value, node)) return tercel_describe_uses(value, node, buffer);
+  if (!tercel_shape_equal(&value->type.shape, &node->outputs[0]->type.shape))
+    return tercel_describe_broadcast(value, node->outputs[0], buffer);
   return NULL;
 }
 
@@ -74,14 +77,17 @@ static tercel_status fuse(tercel_pass_context *context, const char *name, tercel
   tercel_operands o, before;
   tercel_error why = {0};
   bool has_one;
+  char buffer[TERCEL_REASON_MAX];
   const tercel_shape *const result = &node->outputs[0]->type.shape;
   TERCEL_TRY(tercel_operands_read(arena, node, &o, err));
   tercel_operands_merge_equal(&o);
   TERCEL_TRY(tercel_operands_absorb_scalars(&o, result, err));
   const tercel_value *const bad = misfit(&o, result);
   if (bad)
-    return tercel_refused(context, name, node, err, "the shape of input '%s' is not that of the result", bad->name);
-  if (!tercel_operands_are_plain(&o)) return tercel_refused(context, name, node, err, "its types are not for fusing");
+    return tercel_refused(context, name, node, err, "%s", tercel_describe_broadcast(bad, node->outputs[0], buffer));
+  const tercel_dtype odd = tercel_operands_odd_dtype(&o);
+  if (odd != TERCEL_DTYPE_NONE)
+    return tercel_refused(context, name, node, err, "%s is not a type for fusing", tercel_dtype_name(odd));
   tercel_operands_to_front(&o, tercel_operands_find(&o, value));
   TERCEL_TRY(read_epilogue(arena, value->producer, &before, &has_one));
   const tercel_status status = has_one ? tercel_operands_prepend(&o, 0, &before, &why) : TERCEL_OK;
@@ -96,7 +102,7 @@ static tercel_status apply_epilogue(tercel_pass_context *context, const char *na
                                     tercel_error *err) {
   tercel_value *best = NULL;
   const char *why = NULL;
-  char buffer[64];
+  char buffer[TERCEL_REASON_MAX];
   for (uint32_t i = 0; i < node->num_inputs; i++) {
     tercel_value *const value = node->inputs[i];
     if (!is_heavy(value->producer)) continue;

@@ -96,7 +96,9 @@ static bool match_norm(tercel_pattern *p, const tercel_node *node, norm *out) {
   if (!tercel_pattern_scalar(p, inside, TERCEL_FN_ADD, &variance, &out->epsilon)) return false;
   if (!match_reduce(p, variance, "mean", &square, &mask)) return false;
   const tercel_node *const mul = tercel_pattern_fn(p, square, TERCEL_FN_MUL);
-  if (!mul || mul->inputs[0] != d || mul->inputs[1] != d) return false;
+  if (!mul || mul->inputs[0] != d || mul->inputs[1] != d)
+    return tercel_pattern_miss(p, "'%.80s' is the mean of '%.80s', which is not the square of '%.80s'", variance->name,
+                               square->name, d->name);
   out->axis = first_of_last(mask, d->type.shape.rank);
   out->is_rms = true;
   out->x = d;
@@ -160,7 +162,7 @@ static tercel_status replace_norm(tercel_pass_context *context, const tercel_pat
   const char *const rule = n->is_rms ? "rms-norm" : "layer-norm";
   tercel_node *const root = (tercel_node *)(uintptr_t)p->nodes[0];
   const tercel_node *const leak = tercel_pattern_leak(p);
-  if (leak) return tercel_refused(context, rule, root, err, "'%s' inside it has another consumer", leak->name);
+  if (leak) return tercel_pattern_refuse_leak(context, rule, p, leak, err);
   if (n->axis < 0) return tercel_refused(context, rule, root, err, "its mean is not over the last axes");
   for (int d = n->axis; d < n->x->type.shape.rank; d++)
     if (!tercel_dim_is_known(n->x->type.shape.dims[d]))
@@ -180,9 +182,10 @@ static tercel_status replace_norm(tercel_pass_context *context, const tercel_pat
 /* Found at the quotient; scale and bias follow it, and the last of them is the root. */
 static tercel_status apply_norm(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
   (void)name;
-  tercel_pattern found = {{node}, 1};
+  char miss[TERCEL_REASON_MAX] = "";
+  tercel_pattern found = {.nodes = {node}, .num_nodes = 1, .miss = miss};
   norm n = {0};
-  if (!match_norm(&found, node, &n)) return TERCEL_OK;
+  if (!match_norm(&found, node, &n)) return *miss ? tercel_refused(context, "norm", node, err, "%s", miss) : TERCEL_OK;
   const tercel_node *chain[3] = {node};
   int length = 1;
   const tercel_node *const mul = n.axis < 0 ? NULL : next_in_chain(node->outputs[0], TERCEL_FN_MUL, &n);
@@ -196,7 +199,7 @@ static tercel_status apply_norm(tercel_pass_context *context, const char *name, 
     n.bias = constant_operand(add, TERCEL_FN_ADD, result);
     chain[length++] = add;
   }
-  tercel_pattern p = {{0}, 0};
+  tercel_pattern p = {0};
   while (length > 0) tercel_pattern_add(&p, chain[--length]);
   for (int i = 1; i < found.num_nodes; i++) tercel_pattern_add(&p, found.nodes[i]);
   return replace_norm(context, &p, &n, err);
@@ -206,7 +209,7 @@ static tercel_status apply_norm(tercel_pass_context *context, const char *name, 
 
 static tercel_status apply_softmax(tercel_pass_context *context, const char *name, tercel_node *node,
                                    tercel_error *err) {
-  tercel_pattern p = {{node}, 1};
+  tercel_pattern p = {.nodes = {node}, .num_nodes = 1};
   tercel_value *e, *x;
   uint32_t sum_mask, max_mask;
   if (tercel_single_fn(node) != TERCEL_FN_DIV || !tercel_is_f32(node->outputs[0]) ||
@@ -218,7 +221,7 @@ static tercel_status apply_softmax(tercel_pass_context *context, const char *nam
     return TERCEL_OK;
   if (sum_mask & (sum_mask - 1)) return tercel_refused(context, name, node, err, "it sums over several axes");
   const tercel_node *const leak = tercel_pattern_leak(&p);
-  if (leak) return tercel_refused(context, name, node, err, "'%s' inside it has another consumer", leak->name);
+  if (leak) return tercel_pattern_refuse_leak(context, name, &p, leak, err);
   tercel_node *made;
   TERCEL_TRY(tercel_rewrite_add(TERCEL_OP_SOFTMAX, node, &x, 1, node, &made, err));
   TERCEL_TRY(tercel_node_set_int(made, "axis", __builtin_ctz(sum_mask), err));

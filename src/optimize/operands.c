@@ -96,10 +96,10 @@ static bool is_plain(tercel_dtype dtype) {
   return tercel_dtype_bits(dtype) >= 8 && !is_narrow_float;
 }
 
-bool tercel_operands_are_plain(const tercel_operands *o) {
+tercel_dtype tercel_operands_odd_dtype(const tercel_operands *o) {
   for (int i = 0; i < o->program.num_inputs; i++)
-    if (!is_plain(o->inputs[i]->type.dtype)) return false;
+    if (!is_plain(o->inputs[i]->type.dtype)) return o->inputs[i]->type.dtype;
   for (int k = 0; k < o->program.num_instrs; k++)
-    if (!is_plain((tercel_dtype)o->program.instrs[k].dtype)) return false;
-  return true;
+    if (!is_plain((tercel_dtype)o->program.instrs[k].dtype)) return (tercel_dtype)o->program.instrs[k].dtype;
+  return TERCEL_DTYPE_NONE;
 }

@@ -25,7 +25,7 @@ void tercel_operands_to_front(tercel_operands *operands, int index);
 /* What made input `index` is computed by the program itself; UNSUPPORTED beyond a program's limits. */
 tercel_status tercel_operands_prepend(tercel_operands *operands, int index, const tercel_operands *first,
                                       tercel_error *err);
-/* Only dtypes that every backend can be expected to have loops for: whole bytes, no 8-bit floats. */
-bool tercel_operands_are_plain(const tercel_operands *operands);
+/* The first dtype that not every backend can be expected to have loops for (no whole byte, or an 8-bit float); NONE without one. */
+tercel_dtype tercel_operands_odd_dtype(const tercel_operands *operands);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "optimize/decisions.h"
+#include "optimize/savings.h"
 
 enum { MAX_ROUNDS = 100 }; /* of one stage: far more than any graph needs; a bound, should two passes undo each other */
 
@@ -13,6 +14,7 @@ static const tercel_pass passes[] = {
 #undef TERCEL_PASS
 };
 enum { NUM_PASSES = sizeof passes / sizeof *passes };
+_Static_assert((int)NUM_PASSES <= (int)TERCEL_MAX_PASSES, "decisions have no room for the times");
 
 const tercel_pass *tercel_pass_at(size_t i) { return i < NUM_PASSES ? &passes[i] : NULL; }
 
@@ -57,7 +59,9 @@ static tercel_status check_names(const char *disabled, tercel_error *err) {
 /* A graph, then its subgraphs. */
 static tercel_status run_on(const tercel_pass *pass, tercel_graph *graph, tercel_pass_context *context,
                             tercel_error *err) {
+  TERCEL_TRY(tercel_savings_begin(context, graph, err));
   TERCEL_TRY(pass->run(graph, context, err));
+  TERCEL_TRY(tercel_savings_settle(context, err));
   for (tercel_node *node = graph->first; node; node = node->next)
     for (uint32_t i = 0; i < node->num_graphs; i++) TERCEL_TRY(run_on(pass, node->graphs[i], context, err));
   return TERCEL_OK;
@@ -69,7 +73,12 @@ static tercel_status run_pass(const tercel_pass *pass, tercel_graph *graph, bool
   context->pass = pass->name;
   context->changed = false;
   tercel_decisions_forget_refusals(context->decisions, pass->name);
+  const int64_t counted_before = context->savings ? context->savings->total_ns : 0, start = tercel_time_ns();
   tercel_status status = run_on(pass, graph, context, err);
+  const int64_t counted = context->savings ? context->savings->total_ns - counted_before : 0;
+  tercel_pass_time *const time = &context->decisions->times[pass - passes];
+  time->total_us += (double)(tercel_time_ns() - start - counted) / 1e3;
+  time->num_runs++;
   if (status == TERCEL_OK && verify && context->changed) status = tercel_graph_verify(graph, err);
   context->changed |= changed_before;
   return status == TERCEL_OK ? status : tercel_fail_at(err, status, "optimizer pass '%s'", pass->name);
@@ -95,10 +104,19 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
   TERCEL_TRY(check_names(options->disabled, err));
   const int last = options->level ? options->level : passes[NUM_PASSES - 1].stage;
   tercel_decisions own = {0};
-  tercel_pass_context context = {.decisions = decisions ? decisions : &own};
+  if (!decisions) decisions = &own;
+  for (size_t i = 0; i < NUM_PASSES; i++) decisions->times[i] = (tercel_pass_time){.name = passes[i].name};
+  tercel_savings savings;
+  tercel_savings_init(&savings);
+  tercel_pass_context context = {.decisions = decisions, .savings = decisions->count_savings ? &savings : NULL};
+  decisions->before.num_nodes = tercel_graph_count_nodes(graph);
   tercel_status status = TERCEL_OK;
-  for (int stage = 1; stage <= last && status == TERCEL_OK; stage++)
-    status = run_stage(stage, graph, options, &context, err);
+  if (context.savings) TERCEL_CHECK(tercel_savings_count(&savings, graph, &decisions->before, err));
+  for (int stage = 1; stage <= last; stage++) TERCEL_CHECK(run_stage(stage, graph, options, &context, err));
+  decisions->after.num_nodes = tercel_graph_count_nodes(graph);
+  if (context.savings) TERCEL_CHECK(tercel_savings_count(&savings, graph, &decisions->after, err));
+done:
+  tercel_savings_deinit(&savings);
   tercel_decisions_deinit(&own);
   return status;
 }

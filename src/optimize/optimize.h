@@ -10,18 +10,18 @@
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
-/* What a rule did to a node, or what kept it from doing so. */
-typedef struct tercel_decision {
-  const char *pass, *rule;
-  const char *nodes;  /* names in the user's file, separated by " + " */
-  const char *reason; /* of a refusal; NULL: made */
-} tercel_decision;
+enum { TERCEL_MAX_PASSES = 32 };
 
-/* Zero-initialize; deinit frees.  Refusals are those that still hold at the end. */
+/* What rules did to nodes, and what kept them from doing so (tercel_decision, in tercel.h).  Zero-initialize; deinit frees.
+ * Refusals are those that still hold at the end. */
 typedef struct tercel_decisions {
   tercel_arena arena;
+  tercel_map names; /* of nodes, each kept once */
   tercel_decision *items;
   size_t count, capacity;
+  bool count_savings; /* set by the caller: what each decision saves is counted */
+  tercel_work before, after;
+  tercel_pass_time times[TERCEL_MAX_PASSES];
 } tercel_decisions;
 
 void tercel_decisions_deinit(tercel_decisions *log);
@@ -48,7 +48,8 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
 typedef struct tercel_pass_context {
   const char *pass; /* name of the one that runs */
   tercel_decisions *decisions;
-  bool changed; /* set by every rewrite */
+  bool changed;                   /* set by every rewrite */
+  struct tercel_savings *savings; /* NULL: not counted */
 } tercel_pass_context;
 
 typedef tercel_status (*tercel_pass_fn)(tercel_graph *graph, tercel_pass_context *context, tercel_error *err);

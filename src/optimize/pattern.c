@@ -1,6 +1,17 @@
 /* Patterns of several nodes. */
 #include "optimize/pattern.h"
 
+#include <stdio.h>
+
+bool tercel_pattern_miss(const tercel_pattern *p, const char *format, ...) {
+  if (!p->miss || *p->miss) return false;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(p->miss, TERCEL_REASON_MAX, format, args);
+  va_end(args);
+  return false;
+}
+
 void tercel_pattern_add(tercel_pattern *p, const tercel_node *node) {
   for (int i = 0; i < p->num_nodes; i++)
     if (p->nodes[i] == node) return;
@@ -44,6 +55,16 @@ const tercel_node *tercel_pattern_leak(const tercel_pattern *p) {
       if (!contains(p, value->uses[u].node)) return p->nodes[i];
   }
   return NULL;
+}
+
+tercel_status tercel_pattern_refuse_leak(tercel_pass_context *context, const char *rule, const tercel_pattern *p,
+                                         const tercel_node *leak, tercel_error *err) {
+  const tercel_value *const value = leak->outputs[0];
+  for (uint32_t u = 0; u < value->num_uses; u++)
+    if (!contains(p, value->uses[u].node))
+      return tercel_refused(context, rule, p->nodes[0], err, "'%.100s' inside it is also read by '%.100s'", leak->name,
+                            value->uses[u].node->name);
+  return tercel_refused(context, rule, p->nodes[0], err, "'%.100s' inside it is an output of the graph", leak->name);
 }
 
 tercel_status tercel_pattern_replace(tercel_pass_context *context, const char *rule, const tercel_pattern *p,

@@ -10,7 +10,11 @@ enum { TERCEL_PATTERN_MAX_NODES = 24, TERCEL_PRODUCT_MAX_TERMS = 4 };
 typedef struct tercel_pattern {
   const tercel_node *nodes[TERCEL_PATTERN_MAX_NODES];
   int num_nodes;
+  char *miss; /* of TERCEL_REASON_MAX characters, or NULL: why what almost matched does not */
 } tercel_pattern;
+
+/* A part that nothing else would look like has matched, but this has not: "...".  The first miss is kept.  Returns false. */
+bool tercel_pattern_miss(const tercel_pattern *pattern, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void tercel_pattern_add(tercel_pattern *pattern, const tercel_node *node);
 /* The node that makes the value by that function, added to the pattern; NULL when it is made otherwise. */
@@ -22,6 +26,9 @@ bool tercel_pattern_scalar(tercel_pattern *pattern, const tercel_value *value, t
 void tercel_pattern_scaled(tercel_pattern *pattern, tercel_value *value, tercel_value **x, double *factor);
 /* A node inside the match that something outside reads as well; NULL when there is none. */
 const tercel_node *tercel_pattern_leak(const tercel_pattern *pattern);
+/* A refusal that names the leak and what reads it. */
+tercel_status tercel_pattern_refuse_leak(tercel_pass_context *context, const char *rule, const tercel_pattern *pattern,
+                                         const tercel_node *leak, tercel_error *err);
 /* What read the root reads `made`, which gets the sources of all.  The root is left to the dead-code pass. */
 tercel_status tercel_pattern_replace(tercel_pass_context *context, const char *rule, const tercel_pattern *pattern,
                                      tercel_node *made, tercel_error *err);

@@ -17,11 +17,46 @@ bool tercel_is_read_only_by(const tercel_value *value, const tercel_node *node) 
   return true;
 }
 
-const char *tercel_describe_uses(const tercel_value *value, char buffer[64]) {
-  if (value->num_output_uses)
-    snprintf(buffer, 64, "its input is an output of the graph");
-  else
-    snprintf(buffer, 64, "its input has %u consumers", value->num_uses);
+const char *tercel_reason(char buffer[TERCEL_REASON_MAX], const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(buffer, TERCEL_REASON_MAX, format, args);
+  va_end(args);
+  return buffer;
+}
+
+/* "reduce", or the function of a pointwise node of one. */
+static const char *describe_op(const tercel_node *node) {
+  const tercel_fn fn = tercel_single_fn(node);
+  return fn == TERCEL_FN_COUNT ? node->op->name : tercel_fn_get_info(fn)->name;
+}
+
+const char *tercel_describe_uses(const tercel_value *value, const tercel_node *reader, char buffer[TERCEL_REASON_MAX]) {
+  const tercel_node *other = NULL;
+  uint32_t num_others = 0;
+  for (uint32_t i = 0; i < value->num_uses; i++) {
+    if (value->uses[i].node == reader) continue;
+    if (!other) other = value->uses[i].node;
+    num_others++;
+  }
+  if (value->num_output_uses) return tercel_reason(buffer, "'%.100s' is an output of the graph", value->name);
+  if (num_others > 1)
+    return tercel_reason(buffer, "'%.80s' is also read by %.20s '%.80s' and %u more", value->name, describe_op(other),
+                         other->name, num_others - 1);
+  if (other)
+    return tercel_reason(buffer, "'%.90s' is also read by %.20s '%.90s'", value->name, describe_op(other), other->name);
+  return tercel_reason(buffer, "'%.100s' is read %u times", value->name, value->num_uses);
+}
+
+const char *tercel_describe_broadcast(const tercel_value *value, const tercel_value *to,
+                                      char buffer[TERCEL_REASON_MAX]) {
+  tercel_text from_shape = {0}, to_shape = {0};
+  tercel_shape_print(value->graph->dims, &value->type.shape, &from_shape);
+  tercel_shape_print(to->graph->dims, &to->type.shape, &to_shape);
+  snprintf(buffer, TERCEL_REASON_MAX, "'%.80s' is broadcast from %.60s to %.60s", value->name,
+           from_shape.data ? from_shape.data : "?", to_shape.data ? to_shape.data : "?");
+  tercel_text_deinit(&from_shape);
+  tercel_text_deinit(&to_shape);
   return buffer;
 }
 

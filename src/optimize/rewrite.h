@@ -15,8 +15,15 @@ bool tercel_is_read_only_by(const tercel_value *value, const tercel_node *node);
 static inline bool tercel_has_one_use(const tercel_value *value) {
   return value->num_uses == 1 && value->num_output_uses == 0;
 }
-/* Why the value can't be fused away, as a phrase for a refusal: "its input has 3 consumers". */
-const char *tercel_describe_uses(const tercel_value *value, char buffer[64]);
+enum { TERCEL_REASON_MAX = 256 };
+/* A phrase for a refusal, in the buffer. */
+const char *tercel_reason(char buffer[TERCEL_REASON_MAX], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Why the value can't be fused into `reader`, as a phrase for a refusal: "'conv_0_out' is also read by concat 'Concat_3'". */
+const char *tercel_describe_uses(const tercel_value *value, const tercel_node *reader, char buffer[TERCEL_REASON_MAX]);
+/* Why it can't be fused where the result is `to`: "'bias' is broadcast from [4] to [n, 4]". */
+const char *tercel_describe_broadcast(const tercel_value *value, const tercel_value *to,
+                                      char buffer[TERCEL_REASON_MAX]);
 
 /* The function of a pointwise node that applies just one to its inputs in order; TERCEL_FN_COUNT for every other node
  * or NULL. */

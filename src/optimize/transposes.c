@@ -105,10 +105,10 @@ static tercel_status apply_matmul_operand(tercel_pass_context *context, const ch
   p.at[last - 1] = moved;
   tercel_value *operand = transpose->inputs[0];
   if (!is_identity(&p)) {
-    char uses[64];
+    char uses[TERCEL_REASON_MAX];
     if (p.at[last] != last) return TERCEL_OK;
     if (!tercel_has_one_use(node->inputs[side]))
-      return tercel_refused(context, name, node, err, "%s", tercel_describe_uses(node->inputs[side], uses));
+      return tercel_refused(context, name, node, err, "%s", tercel_describe_uses(node->inputs[side], node, uses));
     tercel_node *rows;
     TERCEL_TRY(add_transpose(operand, &p, transpose, node, &rows, err));
     operand = rows->outputs[0];
@@ -162,8 +162,8 @@ static tercel_status arrange_constant(tercel_value *constant, const perm *order,
   return TERCEL_OK;
 }
 
-/* Finds the common order; false when the node has no transposed input or *why not. */
-static bool find_order(const tercel_node *node, sink *s, const char **why) {
+/* Finds the common order; false when the node has no transposed input or *why not (a text in the buffer). */
+static bool find_order(const tercel_node *node, sink *s, const char **why, char buffer[TERCEL_REASON_MAX]) {
   const int rank = node->outputs[0]->type.shape.rank;
   bool found = false;
   *why = NULL;
@@ -172,24 +172,30 @@ static bool find_order(const tercel_node *node, sink *s, const char **why) {
     const tercel_node *const transpose = tercel_producer(node->inputs[i], TERCEL_OP_TRANSPOSE);
     perm p;
     if (!transpose || !read_perm(transpose, &p)) continue;
-    if (found && !equal_perms(&p, &s->order)) *why = "its inputs are transposed in different ways";
-    if (!tercel_is_read_only_by(node->inputs[i], node)) *why = "a transposed input has another consumer";
-    if (p.rank != rank && tercel_is(node, TERCEL_OP_POINTWISE)) *why = "a transposed input is broadcast to more dims";
+    if (found && !equal_perms(&p, &s->order))
+      *why = tercel_reason(buffer, "'%.100s' is transposed in another way than the input before it",
+                           node->inputs[i]->name);
+    if (!tercel_is_read_only_by(node->inputs[i], node)) *why = tercel_describe_uses(node->inputs[i], node, buffer);
+    if (p.rank != rank && tercel_is(node, TERCEL_OP_POINTWISE))
+      *why = tercel_describe_broadcast(node->inputs[i], node->outputs[0], buffer);
     s->order = p;
     found = true;
   }
   return found && !*why;
 }
 
-/* Inputs as they are before the transposes; false in *fits when one is neither transposed nor a constant. */
-static tercel_status gather_inputs(tercel_node *node, sink *s, bool *fits, tercel_error *err) {
-  *fits = false;
+/* The first input that is neither transposed nor a constant that can be laid out anew; NULL without one. */
+static const tercel_value *find_misfit(const tercel_node *node, const sink *s) {
   for (uint32_t i = 0; i < node->num_inputs; i++) {
-    tercel_value *const input = node->inputs[i];
-    if (!input || (!tercel_producer(input, TERCEL_OP_TRANSPOSE) && !input->constant && !has_one_element(input)))
-      return TERCEL_OK;
-    if (input->constant && input->type.shape.rank > s->order.rank) return TERCEL_OK;
+    const tercel_value *const input = node->inputs[i];
+    if (!tercel_producer(input, TERCEL_OP_TRANSPOSE) && !input->constant && !has_one_element(input)) return input;
+    if (input->constant && input->type.shape.rank > s->order.rank) return input;
   }
+  return NULL;
+}
+
+/* Inputs as they are before the transposes. */
+static tercel_status gather_inputs(tercel_node *node, sink *s, tercel_error *err) {
   for (uint32_t i = 0; i < node->num_inputs; i++) {
     tercel_value *const input = node->inputs[i];
     const tercel_node *const transpose = tercel_producer(input, TERCEL_OP_TRANSPOSE);
@@ -200,7 +206,6 @@ static tercel_status gather_inputs(tercel_node *node, sink *s, bool *fits, terce
     else
       TERCEL_TRY(arrange_constant(input, &s->order, node, &s->inputs[i], err));
   }
-  *fits = true;
   return TERCEL_OK;
 }
 
@@ -242,12 +247,14 @@ static tercel_status apply_sink_many(tercel_pass_context *context, const char *n
                                      tercel_error *err) {
   sink s;
   const char *why;
-  bool fits;
+  char buffer[TERCEL_REASON_MAX];
   tercel_node *moved;
   const bool is_concat = tercel_is(node, TERCEL_OP_CONCAT);
-  if (!find_order(node, &s, &why)) return why ? tercel_refused(context, name, node, err, "%s", why) : TERCEL_OK;
-  TERCEL_TRY(gather_inputs(node, &s, &fits, err));
-  if (!fits) return tercel_refused(context, name, node, err, "an input is neither transposed nor constant");
+  if (!find_order(node, &s, &why, buffer)) return why ? tercel_refused(context, name, node, err, "%s", why) : TERCEL_OK;
+  const tercel_value *const misfit = find_misfit(node, &s);
+  if (misfit)
+    return tercel_refused(context, name, node, err, "'%.100s' is neither transposed nor constant", misfit->name);
+  TERCEL_TRY(gather_inputs(node, &s, err));
   for (uint32_t i = 0; i < node->num_inputs && is_concat; i++)
     if (!tercel_producer(node->inputs[i], TERCEL_OP_TRANSPOSE) && has_one_element(node->inputs[i])) {
       const int64_t ones[TERCEL_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -264,11 +271,11 @@ static tercel_status apply_sink_many(tercel_pass_context *context, const char *n
 static tercel_status find_single(tercel_pass_context *context, const char *name, const tercel_node *node, perm *order,
                                  bool *found, tercel_error *err) {
   const tercel_node *const transpose = tercel_producer(node->inputs[0], TERCEL_OP_TRANSPOSE);
-  char uses[64];
+  char uses[TERCEL_REASON_MAX];
   *found = false;
   if (!transpose || !read_perm(transpose, order)) return TERCEL_OK;
   if (!tercel_has_one_use(node->inputs[0]))
-    return tercel_refused(context, name, node, err, "%s", tercel_describe_uses(node->inputs[0], uses));
+    return tercel_refused(context, name, node, err, "%s", tercel_describe_uses(node->inputs[0], node, uses));
   *found = true;
   return TERCEL_OK;
 }

@@ -1,5 +1,4 @@
 /* Engines: a model's graph cloned with the dims that were fixed, optimized, planned.  Counted: contexts keep theirs alive. */
-#include "optimize/optimize.h"
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -55,20 +54,14 @@ static void count_mapped(const tercel_step *step, int depth, void *user) {
 
 static tercel_status optimize(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
   const tercel_optimize_options wanted = {.disabled = options->disable_passes, .verify = options->check != 0};
-  tercel_decisions decisions = {0};
   tercel_graph *compact = NULL;
-  tercel_text text = {0};
-  tercel_status status;
-  TERCEL_CHECK(tercel_optimize(engine->graph, &wanted, &decisions, err));
-  tercel_decisions_print(&decisions, &text);
-  TERCEL_CHECK(tercel_hand_out_text(&text, &engine->decisions, err));
+  engine->decisions.count_savings = options->count_savings != 0;
+  TERCEL_TRY(tercel_optimize(engine->graph, &wanted, &engine->decisions, err));
   /* Passes leave what they removed in the graph's memory, and gaps among the values' numbers. */
-  TERCEL_CHECK(tercel_graph_clone(engine->graph, NULL, NULL, &compact, err));
+  TERCEL_TRY(tercel_graph_clone(engine->graph, NULL, NULL, &compact, err));
   tercel_graph_destroy(engine->graph);
   engine->graph = compact;
-done:
-  tercel_decisions_deinit(&decisions);
-  return status;
+  return TERCEL_OK;
 }
 
 static tercel_status build(tercel_engine *engine, const tercel_graph *graph, const tercel_engine_options *options,
@@ -116,7 +109,7 @@ void tercel_engine_destroy(tercel_engine *engine) {
   tercel_graph_destroy(engine->graph);
   tercel_pool_release(engine->pool);
   tercel_interface_deinit(&engine->interface);
-  tercel_free(engine->decisions);
+  tercel_decisions_deinit(&engine->decisions);
   tercel_free(engine);
 }
 
@@ -137,7 +130,7 @@ tercel_status tercel_engine_get_output(const tercel_engine *engine, size_t index
 tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what, char **text_out, tercel_error *err) {
   tercel_text text = {0};
   if (what == TERCEL_PRINT_DECISIONS) {
-    tercel_text_add(&text, "%s", engine->decisions != NULL ? engine->decisions : "");
+    tercel_decisions_print(&engine->decisions, &text);
     return tercel_hand_out_text(&text, text_out, err);
   }
   if (what != TERCEL_PRINT_PLAN) return tercel_print_graph(engine->graph, what, text_out, err);
@@ -145,6 +138,23 @@ tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what
   if (status == TERCEL_OK) return tercel_hand_out_text(&text, text_out, err);
   tercel_text_deinit(&text);
   return status;
+}
+
+int tercel_engine_get_decision(const tercel_engine *engine, size_t index, tercel_decision *out) {
+  if (index >= engine->decisions.count) return 0;
+  *out = engine->decisions.items[index];
+  return 1;
+}
+
+int tercel_engine_get_pass_time(const tercel_engine *engine, size_t index, tercel_pass_time *out) {
+  if (index >= TERCEL_MAX_PASSES || engine->decisions.times[index].name == NULL) return 0;
+  *out = engine->decisions.times[index];
+  return 1;
+}
+
+void tercel_engine_get_work(const tercel_engine *engine, tercel_work *before, tercel_work *after) {
+  *before = engine->decisions.before;
+  *after = engine->decisions.after;
 }
 
 const char *tercel_pass_name(size_t index, const char **what) {

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "import/import.h"
+#include "optimize/optimize.h"
 #include "runtime/frame.h"
 
 /* Inputs and outputs of a graph as tercel.h gives them. */
@@ -46,7 +47,7 @@ struct tercel_engine {
   tercel_pool *pool;
   uint64_t max_memory;
   uint64_t mapped_bytes;
-  char *decisions; /* text of TERCEL_PRINT_DECISIONS */
+  tercel_decisions decisions;
   tercel_interface interface;
 };
 

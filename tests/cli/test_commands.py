@@ -110,8 +110,7 @@ def test_inspect(tercel, models):
     for option in ("--text", "--plan"):
         result = tercel("inspect", models / "relu.onnx", option)
         assert result.returncode == 0 and result.stdout, result.stderr
-    assert tercel("explain", models / "relu.onnx").returncode == 0
-    assert tercel("explain", models / "relu.onnx").stdout == tercel("inspect", models / "relu.onnx", "--decisions").stdout
+    assert tercel("inspect", models / "relu.onnx", "--decisions").returncode == 0
 
 
 def test_bench(tercel, models, tmp_path):

@@ -34,7 +34,7 @@ static void test_gelu(void **state) {
   }
   test_assert_refused("activations",
                       GRAPH(GELU_PARTS FN2("d", "mul", "x", "c") FN2("y", "mul", "d", "h") "return %y, %b "),
-                      "'b' inside it has another consumer");
+                      "'b' inside it is an output of the graph");
   /* another factor, another function */
   test_assert_body("activations canonicalize",
                    GRAPH(SCALAR("r", "1.5") SCALAR("o", "1") FN2("a", "div", "x", "r") FN1("b", "erf", "a")
@@ -116,7 +116,7 @@ static void test_layer_norm(void **state) {
       "  %y: f32[n, 4] = layer_norm(%x, %ones) {axis = 1, epsilon = 0.5} from \"y\", \"r\", \"w\", \"v\", \"s\", "
       "\"d\", \"m\"\n  return %y\n");
   test_assert_refused("norms", GRAPH(DEVIATION FN1("r", "sqrt", "w") FN2("y", "div", "d", "r") "return %y, %v "),
-                      "layer-norm: refused y: 'v' inside it has another consumer");
+                      "layer-norm: refused y: 'v' inside it is an output of the graph");
   test_assert_refused(
       "norms", "graph \"g\" (%x: f32[4, n]) { " DEVIATION FN1("r", "sqrt", "w") FN2("y", "div", "d", "r") "return %y }",
       "dim 1 of its input is not known");
@@ -190,11 +190,11 @@ static void test_sinking(void **state) {
                    "  %u: f32[n, 3, h, 2] = pointwise(%x, %z) {program = {2: add(%0, %1)}}\n"
                    "  %c: f32[n, 6, h, 2] = concat(%u, %x) {axis = 1}\n  return %c as \"y\"\n");
   test_assert_refused("transposes", IMAGE(TO_LAST("a", "x") FN1("y", "relu", "a") "return %y, %a "),
-                      "a transposed input has another consumer");
+                      "'a' is an output of the graph");
   test_assert_refused(
       "transposes",
       "graph \"g\" (%x: f32[n, 3], %z: f32[3, n]) { %a = transpose(%x) " FN2("y", "add", "a", "z") "return %y }",
-      "an input is neither transposed nor constant");
+      "'z' is neither transposed nor constant");
 }
 
 static void test_transposed_operands(void **state) {
@@ -231,13 +231,13 @@ static void test_fold_scale(void **state) {
                    "  %y: f32[n, 2, h, w] = conv(%x, %k, %bias) from \"y\", \"b\"\n  return %y\n");
   test_assert_refused("fold-scale",
                       CONV(FACTOR FN2("b", "add", "x", "c") "%y = conv(%b, %k) {pads = [1, 1, 1, 1]} return %y "),
-                      "the convolution pads with zeros");
+                      "'y' pads with zeros");
   test_assert_refused("fold-scale", CONV("%a = conv(%x, %k) " FACTOR FN2("y", "mul", "a", "c") "return %y, %a "),
-                      "its input is an output of the graph");
+                      "'a' is an output of the graph");
   test_assert_refused(
       "fold-scale",
       CONV("%a = conv(%x, %k) %c: f32[1, 2] = constant data(1, 2) " FN2("y", "mul", "a", "c") "return %y "),
-      "its input is broadcast");
+      "'a' is broadcast from [n, 2, h, w] to");
   test_assert_body(
       "fold-scale",
       "graph \"g\" (%x: f32[n, 2], %z: f32[2, m]) { %a = matmul(%x, %z) %s: f32[] = constant data(0.5) " FN2(
@@ -282,18 +282,18 @@ static void test_epilogue(void **state) {
       "  %y: f32[n, 2, h, w] = conv(%x, %k, _, %a) {group = 1, epilogue = {2: add(%1, %0)}} named \"b\" from \"b\", "
       "\"y\"\n  return %y\n");
   test_assert_refused("fuse-epilogue", CONV("%a = conv(%x, %k) " FN1("y", "relu", "a") "return %y, %a "),
-                      "its input is an output of the graph");
+                      "'a' is an output of the graph");
   test_assert_refused("fuse-epilogue",
                       CONV("%a = conv(%x, %k) " FN1("y", "relu", "a") FN1("z", "exp", "a") "return %y, %z "),
-                      "its input has 2 consumers");
+                      "'a' is also read by exp 'z'");
   test_assert_refused("fuse-epilogue",
                       "graph \"g\" (%x: f32[1, 2], %z: f32[2, 3], %u: f32[n, 3]) { %a = matmul(%x, %z) " FN2(
                           "y", "add", "a", "u") "return %y }",
-                      "its input is broadcast");
+                      "'a' is broadcast from [1, 3] to [n, 3]");
   test_assert_refused("fuse-epilogue",
                       "graph \"g\" (%x: f64[1, 2], %z: f64[2, 3]) { %a = matmul(%x, %z) "
                       "%y = pointwise(%a) {program = {1: relu:f64(%0)}} return %y }",
-                      "its type is not f32");
+                      "'a' is f64, not f32");
 }
 
 static void test_chains(void **state) {
@@ -309,12 +309,12 @@ static void test_chains(void **state) {
       "  %y: f32[n, 4] = pointwise(%x) {program = {1: exp(%0); tanh(%1); mul(%1, %2)}} from \"y\", \"b\", \"a\"\n"
       "  return %y\n");
   test_assert_refused("chains", GRAPH(FN1("a", "exp", "x") FN1("y", "tanh", "a") "return %y, %a "),
-                      "its input is an output of the graph");
+                      "'a' is an output of the graph");
   /* computed once, read in every row */
   test_assert_refused("chains",
                       "graph \"g\" (%x: f32[n, 4], %z: f32[4]) { " FN1("a", "exp", "z")
                           FN2("y", "mul", "x", "a") "return %y }",
-                      "input 'a' is broadcast");
+                      "'a' is broadcast from [4] to [n, 4]");
   /* a scalar that gives the result its rank stays an input */
   test_assert_body(
       "chains", "graph \"g\" (%x: f32[n]) { %k: f32[1, 1] = constant data(3) " FN2("y", "add", "x", "k") "return %y }",
