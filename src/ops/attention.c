@@ -58,6 +58,8 @@ static tercel_status check_dtypes(const tercel_infer *infer, tercel_error *err) 
   TERCEL_TRY(tercel_infer_check_dtype(infer, TERCEL_ATTENTION_K, err));
   for (size_t i = TERCEL_ATTENTION_OFFSET; i <= TERCEL_ATTENTION_LENGTHS; ++i)
     if (tercel_has_input(infer, i)) TERCEL_TRY(tercel_infer_check_indices(infer, i, err));
+  if (tercel_has_input(infer, TERCEL_ATTENTION_SINKS))
+    TERCEL_TRY(tercel_infer_check_dtype(infer, TERCEL_ATTENTION_SINKS, err));
   if (!tercel_has_input(infer, TERCEL_ATTENTION_MASK)) return TERCEL_OK;
   const tercel_dtype_kind kind = tercel_dtype_get_kind(infer->in[TERCEL_ATTENTION_MASK]->type.dtype);
   if (kind != TERCEL_KIND_STRING && kind != TERCEL_KIND_COMPLEX) return TERCEL_OK;
@@ -96,6 +98,15 @@ static tercel_status check_counts(const tercel_infer *infer, size_t i, const cha
                           what);
 }
 
+/* One number a query head. */
+static tercel_status check_sinks(const tercel_infer *infer, tercel_dim heads, tercel_error *err) {
+  if (!tercel_has_input(infer, TERCEL_ATTENTION_SINKS)) return TERCEL_OK;
+  const tercel_shape *shape = &infer->in[TERCEL_ATTENTION_SINKS]->type.shape;
+  if (shape->rank < 0) return TERCEL_OK;
+  if (shape->rank == 1) return check_equal(infer, "sinks and heads", shape->dims[0], heads, err);
+  return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "sinks of rank %d, want 1", shape->rank);
+}
+
 static tercel_status check_heads(const tercel_infer *infer, tercel_dim heads, tercel_dim kv_heads, tercel_error *err) {
   if (!tercel_dim_is_known(heads) || !tercel_dim_is_known(kv_heads)) return TERCEL_OK;
   if (kv_heads > 0 && heads % kv_heads == 0) return TERCEL_OK;
@@ -120,6 +131,7 @@ static tercel_status infer_attention(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(check_equal(infer, "head size of q and k", q.size, k.size, err));
   TERCEL_TRY(check_heads(infer, q.heads, k.heads, err));
   TERCEL_TRY(check_mask(infer, &q, k.rows, err));
+  TERCEL_TRY(check_sinks(infer, q.heads, err));
   TERCEL_TRY(check_counts(infer, TERCEL_ATTENTION_OFFSET, "offset", q.batch, err));
   TERCEL_TRY(check_counts(infer, TERCEL_ATTENTION_LENGTHS, "lengths", q.batch, err));
   infer->out[0].type.shape = in->shape.rank == 4
@@ -180,13 +192,14 @@ tercel_status tercel_attention_get_geometry(const tercel_node *node, const terce
       .right = tercel_node_int(node, "right"),
       .offset = tercel_input_tensor(in, num_inputs, TERCEL_ATTENTION_OFFSET),
       .lengths = tercel_input_tensor(in, num_inputs, TERCEL_ATTENTION_LENGTHS),
+      .sinks = tercel_input_tensor(in, num_inputs, TERCEL_ATTENTION_SINKS),
   };
   int64_t v_rows, k_size;
   out->q = strides_of(q, heads, &out->queries, &out->head_size);
   out->k = strides_of(k, k_heads, &out->keys, &k_size);
   out->v = strides_of(v, v_heads, &v_rows, &out->value_size);
   if (k_size != out->head_size || v_rows != out->keys || v_heads != k_heads || k->dims[0] != out->batch ||
-      v->dims[0] != out->batch)
+      v->dims[0] != out->batch || (out->sinks != NULL && tercel_tensor_num_elements(out->sinks) != heads))
     return tercel_node_fail(node, err, TERCEL_INVALID_ARGUMENT, "the shapes of q, k and v do not belong together");
   const int64_t y_row = q->rank == 4 ? out->value_size : heads * out->value_size;
   out->y = (tercel_attention_strides){heads * out->queries * out->value_size,
@@ -227,7 +240,7 @@ typedef struct job {
   tercel_tensor *y, *scores; /* scores NULL: not wanted */
   score_kind kind;
   tercel_dtype dtype, precision; /* of q; of the softmax */
-  double *row;                   /* one score a key */
+  double *row;                   /* one score a key, and one of the sink */
 } job;
 
 /* A key that the query doesn't see, whatever its score is. */
@@ -285,7 +298,8 @@ static void weigh_keys(const job *j, int64_t n, int64_t h, int64_t i) {
   give_scores(j, SCORES_BIASED, out_row);
   for (int64_t key = 0; hidden && key < g->keys; ++key) j->row[key] = -INFINITY; /* a NaN there counts for nothing */
   for (int64_t key = 0; key < g->keys; ++key) j->row[key] = tercel_round_to(j->precision, j->row[key]);
-  tercel_softmax_in(j->precision, j->row, g->keys, true);
+  if (g->sinks != NULL) j->row[g->keys] = tercel_round_to(j->precision, tercel_tensor_get_f64(g->sinks, h));
+  tercel_softmax_in(j->precision, j->row, g->keys + (g->sinks != NULL), true);
   for (int64_t key = 0; key < g->keys; ++key) j->row[key] = tercel_round_to(j->dtype, j->row[key]);
   give_scores(j, SCORES_SOFTMAX, out_row);
 }

@@ -19,6 +19,7 @@ typedef struct tercel_attention_geometry {
   bool causal;
   int64_t left, right;                   /* window; -1: open */
   const tercel_tensor *offset, *lengths; /* NULL: 0, and all keys */
+  const tercel_tensor *sinks;            /* NULL: none */
 } tercel_attention_geometry;
 
 enum {
@@ -28,6 +29,7 @@ enum {
   TERCEL_ATTENTION_MASK,
   TERCEL_ATTENTION_OFFSET,
   TERCEL_ATTENTION_LENGTHS,
+  TERCEL_ATTENTION_SINKS,
   TERCEL_ATTENTION_INPUTS
 };
 

@@ -26,6 +26,8 @@ static const char *const forms[][2] = {
     {", %m, %o, %l", "{causal = 1}"},
     {", %b", "{softcap = 2}"},
     {", %b, %o", "{right = 4}"},
+    {", _, %o, _, %s", "{causal = 1, softcap = 1.5}"},
+    {", %b, _, %l, %s", "{}"},
 };
 
 static void check(const shape *s, bool packed, size_t form, const check_options *options) {
@@ -46,6 +48,7 @@ static void check(const shape *s, bool packed, size_t form, const check_options 
   if (strstr(operands, "%b")) ADD(", %%b: bool[%d, %d, %d]", s->heads, s->queries, s->keys > 2 ? s->keys - 2 : 1);
   if (strstr(operands, "%o")) ADD(", %%o: i64[%d]", s->batch);
   if (strstr(operands, "%l")) ADD(", %%l: i64[1]");
+  if (strstr(operands, "%s")) ADD(", %%s: f32[%d]", s->heads);
 #undef ADD
   snprintf(
       text, sizeof text,

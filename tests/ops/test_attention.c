@@ -40,6 +40,19 @@ static void test_attention_values(void **state) {
                1e-6);
 }
 
+/* A sink is the same as a key with that score whose value is 0. */
+static void test_attention_sinks(void **state) {
+  (void)state;
+  check_values(QKV "%s: f32[2] = constant data(0.5, -2)\n%y = attention(%q, %k, %v, _, _, _, %s)\n"
+                   "%no_key: f32[1, 2, 1, 4] = constant zeros()\n%no_value: f32[1, 2, 1, 2] = constant zeros()\n"
+                   "%l = concat(%k, %no_key) {axis = 2}\n%u = concat(%v, %no_value) {axis = 2}\n"
+                   "%m: f32[2, 1, 6] = constant data(0, 0, 0, 0, 0, 0.5, 0, 0, 0, 0, 0, -2)\n"
+                   "%w = attention(%q, %l, %u, %m)\nreturn %y, %w",
+               1e-6);
+  check_rejects("%q: f32[1, 2, 5, 4], %k: f32[1, 2, 5, 4], %v: f32[1, 2, 5, 4], %s: f32[3]",
+                "%y = attention(%q, %k, %v, _, _, _, %s)\nreturn %y", TERCEL_INVALID_MODEL, "sinks and heads: 3 and 2");
+}
+
 /* What is hidden is as if it weren't there. */
 static void test_attention_hidden(void **state) {
   (void)state;
@@ -148,9 +161,9 @@ static void test_linear_attention(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention_types),  cmocka_unit_test(test_attention_values),
-                                     cmocka_unit_test(test_attention_hidden), cmocka_unit_test(test_attention_heads),
-                                     cmocka_unit_test(test_rotary),           cmocka_unit_test(test_tensor_scatter),
-                                     cmocka_unit_test(test_linear_attention)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention_types), cmocka_unit_test(test_attention_values),
+                                     cmocka_unit_test(test_attention_sinks), cmocka_unit_test(test_attention_hidden),
+                                     cmocka_unit_test(test_attention_heads), cmocka_unit_test(test_rotary),
+                                     cmocka_unit_test(test_tensor_scatter),  cmocka_unit_test(test_linear_attention)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

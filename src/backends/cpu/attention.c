@@ -77,7 +77,7 @@ typedef struct job {
   const binding *binding;
   tercel_attention_geometry g;
   int64_t rows, tiles; /* queries that share a key head: group * queries; items of them */
-  const float *q, *k, *v;
+  const float *q, *k, *v, *sinks;
   const tercel_tensor *mask;
   float *y, *workspace;
 } job;
@@ -118,8 +118,9 @@ static item begin_item(const job *j, int64_t index, int thread) {
   for (int64_t r = 0; r < t.count; ++r) {
     tercel_attention_range(g, t.batch, query_of(&t, r), &t.begin[r], &t.end[r]);
     j->kernels->scale(j->q + place_of(&t, &g->q, r), g->head_size, (float)g->scale, t.queries + r * g->head_size);
-    t.largest[r] = -INFINITY;
-    t.sums[r] = 0;
+    /* A sink is a key seen before all others, without a value. */
+    t.largest[r] = j->sinks != NULL ? j->sinks[head_of(&t, r)] : -INFINITY;
+    t.sums[r] = t.largest[r] > -INFINITY ? 1 : 0;
   }
   memset(t.out, 0, (size_t)(t.count * g->value_size) * sizeof(float));
   return t;
@@ -224,12 +225,14 @@ static void run_items(void *arg, int64_t begin, int64_t end, int thread) {
 }
 
 static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
+  const tercel_tensor *sinks = tercel_input_tensor(run->in, run->num_inputs, TERCEL_ATTENTION_SINKS);
   job j = {.kernels = TERCEL_CPU_PICK(tercel_attention_kernels),
            .binding = run->binding,
            .q = run->in[TERCEL_ATTENTION_Q]->data,
            .k = run->in[TERCEL_ATTENTION_K]->data,
            .v = run->in[TERCEL_ATTENTION_V]->data,
            .mask = tercel_input_tensor(run->in, run->num_inputs, TERCEL_ATTENTION_MASK),
+           .sinks = sinks != NULL ? sinks->data : NULL,
            .y = run->out[0]->data,
            .workspace = run->workspace};
   TERCEL_TRY(tercel_attention_get_geometry(run->node, run->in, run->num_inputs, &j.g, err));
