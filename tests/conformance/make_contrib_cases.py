@@ -31,9 +31,11 @@ def scalar(value, dtype=F):
 
 
 class Case:
-    """inputs: arrays, None where absent; constants: indices of those that are initializers."""
+    """inputs: arrays, None where absent; constants: indices of those that are initializers.  like: nodes from i0, i1, ... to o0, ... that
+    ONNX Runtime runs instead, where it has the operator on other devices only (consts: their constants)."""
 
-    def __init__(self, name, op, inputs, outputs=1, constants=(), domain="com.microsoft", wanted=None, **attrs):
+    def __init__(self, name, op, inputs, outputs=1, constants=(), domain="com.microsoft", wanted=None, like=None, consts=None,
+                 version=20, **attrs):
         self.name, self.inputs, self.constants = name, inputs, constants
         names = [f"i{k}" if a is not None else "" for k, a in enumerate(inputs)]
         outs = [f"o{k}" if wanted is None or k in wanted else "" for k in range(outputs)]
@@ -46,13 +48,18 @@ class Case:
             [h.make_empty_tensor_value_info(o) for o in outs if o],
             [numpy_helper.from_array(inputs[k], names[k]) for k in constants])
         self.model = h.make_model(graph, ir_version=8, producer_name="make_contrib_cases",
-                                  opset_imports=[h.make_opsetid("", 20), h.make_opsetid("com.microsoft", 1)])
+                                  opset_imports=[h.make_opsetid("", version), h.make_opsetid("com.microsoft", 1)])
         self.feeds = {names[k]: inputs[k] for k in feeds}
+        self.like = onnx.ModelProto.FromString(self.model.SerializeToString())
+        if like:
+            del self.like.graph.node[:]
+            self.like.graph.node.extend(like)
+            self.like.graph.initializer.extend(numpy_helper.from_array(a, k) for k, a in (consts or {}).items())
 
     def write(self, out):
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = ort.InferenceSession(self.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(self.like.SerializeToString(), options, providers=["CPUExecutionProvider"])
         results = session.run(None, self.feeds)
         # Declared outputs get their types, as files have them; shapes are left to inference.
         for value, result in zip(self.model.graph.output, results):
@@ -76,6 +83,24 @@ def activations():
     yield Case("gelu", "Gelu", [x])
     yield Case("quick_gelu", "QuickGelu", [x])
     yield Case("quick_gelu_alpha", "QuickGelu", [x], alpha=0.7)
+    skip = normal(2, 3, 8)
+    yield Case("bias_add", "BiasAdd", [x, b, skip], like=[n("Add", ["i0", "i1"], ["s"]), n("Add", ["s", "i2"], ["o0"])])
+    yield Case("bias_split_gelu", "BiasSplitGelu", [x, b],
+               like=[n("Add", ["i0", "i1"], ["s"]), n("Split", ["s"], ["l", "r"], axis=-1, num_outputs=2),
+                     n("Gelu", ["r"], ["g"]), n("Mul", ["l", "g"], ["o0"])])
+    scores = normal(2, 3, 4, 5)
+    for name, shape, axis in (("inner", (2, 1, 1, 5), 3), ("outer", (1, 1, 4, 5), 2)):
+        yield Case("bias_softmax_" + name, "BiasSoftmax", [scores, normal(*shape)], axis=axis, is_inner_broadcast=int(name == "inner"),
+                   like=[n("Add", ["i0", "i1"], ["s"]), n("Flatten", ["s"], ["f"], axis=axis), n("Softmax", ["f"], ["p"]),
+                         n("Shape", ["s"], ["t"]), n("Reshape", ["p", "t"], ["o0"])])
+
+
+def n(op, inputs, outputs, **attrs):
+    return h.make_node(op, inputs, outputs, **attrs)
+
+
+def ms(op, inputs, outputs, **attrs):
+    return h.make_node(op, inputs, outputs, domain="com.microsoft", **attrs)
 
 
 def products():
@@ -83,7 +108,17 @@ def products():
     yield Case("fused_matmul_batch", "FusedMatMul", [normal(3, 2, 5), normal(2, 5, 4)], transBatchA=1)
     yield Case("fused_gemm", "FusedGemm", [normal(3, 5), normal(5, 4), normal(4)], activation="LeakyRelu",
                activation_alpha=0.2, alpha=0.5, beta=2.0)
+    yield Case("fused_matmul_activation", "FusedMatMulActivation", [normal(3, 5), normal(5, 4)], activation="LeakyRelu",
+               activation_alpha=0.2, alpha=0.5,
+               like=[ms("FusedMatMul", ["i0", "i1"], ["s"], alpha=0.5), n("LeakyRelu", ["s"], ["o0"], alpha=0.2)])
+    yield Case("gemm_fast_gelu", "GemmFastGelu", [normal(2, 3, 5), normal(5, 4), normal(4)],
+               like=[n("MatMul", ["i0", "i1"], ["s"]), ms("FastGelu", ["s", "i2"], ["o0"])])
     x, w, b = normal(1, 4, 6, 7), normal(6, 2, 3, 3), normal(6)
+    last, first = [0, 2, 3, 1], [0, 3, 1, 2]
+    yield Case("nhwc_fused_conv", "NhwcFusedConv", [x.transpose(last).copy(), w, b, normal(1, 4, 5, 6)], activation="Relu", group=2,
+               like=[n("Transpose", ["i0"], ["x"], perm=first), n("Transpose", ["i3"], ["z"], perm=first),
+                     ms("FusedConv", ["x", "i1", "i2", "z"], ["y"], activation="Relu", group=2),
+                     n("Transpose", ["y"], ["o0"], perm=last)])
     yield Case("fused_conv_relu", "FusedConv", [x, w, b], activation="Relu", group=2, pads=[1, 1, 1, 1])
     yield Case("fused_conv_clip", "FusedConv", [x, w], activation="Clip", activation_params=[-0.5, 0.75], group=2,
                kernel_shape=[3, 3], strides=[2, 1])
@@ -97,6 +132,16 @@ def norms():
     yield Case("skip_layer_norm_plain", "SkipLayerNormalization", [x, skip[:1], gamma], epsilon=1e-3)
     yield Case("skip_simplified_layer_norm", "SkipSimplifiedLayerNormalization", [x, skip, gamma, bias], 4, wanted=(0, 3))
     yield Case("simplified_layer_norm", "SimplifiedLayerNormalization", [x, gamma], domain="", epsilon=1e-6)
+    image, scale, shift, skip4, bias6 = normal(2, 3, 4, 6), normal(6), normal(6), normal(2, 6), normal(6)
+    last, first = [0, 2, 3, 1], [0, 3, 1, 2]
+    group = [n("Transpose", ["x"], ["p"], perm=first), n("GroupNormalization", ["p", "i1", "i2"], ["q"], num_groups=3, epsilon=1e-4),
+             n("Transpose", ["q"], ["y"], perm=last), ms("QuickGelu", ["y"], ["o0"], alpha=1.0)]
+    yield Case("group_norm", "GroupNorm", [image, scale, shift], groups=3, activation=1, epsilon=1e-4, version=21,
+               like=[n("Identity", ["i0"], ["x"])] + group)
+    yield Case("skip_group_norm", "SkipGroupNorm", [image, scale, shift, skip4, bias6], 2, groups=3, activation=1, epsilon=1e-4,
+               version=21,
+               like=[n("Unsqueeze", ["i3", "axes"], ["s"]), n("Add", ["i0", "s"], ["t"]), n("Add", ["t", "i4"], ["x"]),
+                     n("Identity", ["x"], ["o1"])] + group, consts={"axes": np.array([1, 2])})
     ids, segments = integers(0, 10, (2, 4), np.int32), integers(0, 2, (2, 4), np.int32)
     words, places, kinds = normal(10, 8), normal(6, 8), normal(2, 8)
     mask = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
@@ -112,6 +157,7 @@ def attention():
     yield Case("attention_causal", "Attention", [x, w, b], 2, num_heads=2, unidirectional=1)
     yield Case("attention_mask", "Attention", [x, w, b, mask], num_heads=2)
     yield Case("attention_lengths", "Attention", [x, w, b, np.array([3, 4], np.int32)], num_heads=2)
+    yield Case("attention_starts", "Attention", [x, w, b, np.array([4, 3, 1, 0], np.int32)], num_heads=2)
     yield Case("attention_past", "Attention", [x, w, b, None, normal(2, 2, 2, 3, 4)], 2, num_heads=2, unidirectional=1)
     yield Case("attention_sizes", "Attention", [x, normal(8, 28, scale=0.3), normal(28, scale=0.1), None, None,
                                                 normal(2, 2, 4, 4)], num_heads=2, qkv_hidden_sizes=[8, 8, 12])
@@ -129,6 +175,15 @@ def attention():
     yield Case("multi_head_past", "MultiHeadAttention",
                [q, normal(2, 4, 8), normal(2, 4, 8), None, None, None, normal(2, 2, 3, 4), normal(2, 2, 3, 4)], 3,
                num_heads=2)
+    qkv, kv = normal(2, 4, 2, 3, 4), normal(2, 6, 2, 2, 4)
+    yield Case("multi_head_packed", "MultiHeadAttention", [qkv], num_heads=2, consts={"rows": np.array([0, 0, -1])},
+               like=[n("Split", ["i0"], ["a", "b", "c"], axis=3, num_outputs=3)] +
+                    [n("Reshape", [p, "rows"], [p + "r"]) for p in "abc"] +
+                    [ms("MultiHeadAttention", ["ar", "br", "cr"], ["o0"], num_heads=2)])
+    yield Case("multi_head_packed_keys", "MultiHeadAttention", [q, kv], num_heads=2, consts={"rows": np.array([0, 0, -1])},
+               like=[n("Split", ["i1"], ["b", "c"], axis=3, num_outputs=2)] +
+                    [n("Reshape", [p, "rows"], [p + "r"]) for p in "bc"] +
+                    [ms("MultiHeadAttention", ["i0", "br", "cr"], ["o0"], num_heads=2)])
     yield Case("multi_head_by_heads", "MultiHeadAttention", [q, normal(2, 2, 6, 4), normal(2, 2, 6, 4)], num_heads=2)
 
 
@@ -155,6 +210,14 @@ def grouped():
                local_window_size=3, **heads)
     yield Case("group_query_softcap", "GroupQueryAttention", new(1) + past(4) + lengths([4, 4], 5), 3, softcap=0.8,
                scale=0.5, **heads)
+    yield Case("group_query_sinks", "GroupQueryAttention", new(5) + [None, None] + lengths([4, 3], 5) + [None] * 4 + [normal(4)], 3,
+               **heads)
+    yield Case("group_query_smooth", "GroupQueryAttention", new(1) + past(4) + lengths([4, 4], 5), 3, smooth_softmax=1,
+               softcap=2.0, **heads)
+    yield Case("group_query_window_next", "GroupQueryAttention", new(1) + past(6) + lengths([6, 6], 7), 3, local_window_size=4,
+               **heads)
+    yield Case("group_query_bias", "GroupQueryAttention",
+               new(5) + [None, None] + lengths([4, 4], 5) + [None] * 3 + [normal(1, 4, 5, 5)], 3, **heads)
     yield Case("group_query_packed", "GroupQueryAttention",
                [normal(2, 3, 128), None, None, None, None] + lengths([2, 2], 3), 3, **heads)
     x, cos, sin = normal(2, 3, 16), cos[:, :4].copy(), sin[:, :4].copy()
@@ -175,6 +238,25 @@ def blocks():
         yield Case(f"matmul_nbits_{bits}", "MatMulNBits", [a, b, scales], constants=(1, 2), **attrs)
         yield Case(f"matmul_nbits_{bits}_zeros", "MatMulNBits", [a, b, scales, zeros, None, normal(n)],
                    constants=(1, 2, 3), **attrs)
+
+
+    attrs = dict(K=k, N=n, bits=4, block_size=size)
+    b, zeros = integers(0, 255, (n, count, size // 2), np.uint8), normal(n, count) + F(8)
+    yield Case("matmul_nbits_4_float_zeros", "MatMulNBits", [a, b, scales, zeros], constants=(1, 2, 3), **attrs)
+    groups = RNG.permutation(np.arange(k) // size).astype(np.int32)
+    yield Case("matmul_nbits_groups", "MatMulNBits", [a, b, scales, None, groups], constants=(1, 2, 4), **attrs)
+    for kind in (0, 1):
+        blob, absmax = integers(0, 255, (32 * 8 // 2,), np.uint8), np.abs(normal(32 * 8 // 16))
+        yield Case(f"matmul_bnb4_{kind}", "MatMulBnb4", [normal(3, 32), blob, absmax], constants=(1, 2), K=32, N=8, block_size=16,
+                   quant_type=kind)
+    ids = np.array([[3, 0, 4], [4, 2, 1]])
+    for bits in (4, 8):
+        table, scale = integers(0, 255, (5, 48 * bits // 8), np.uint8), normal(5, 3)
+        zeros = integers(0, 255, (5, -(-3 * bits // 8)), np.uint8)
+        attrs = dict(bits=bits, block_size=16, quantize_axis=1, gather_axis=0)
+        yield Case(f"gather_block_quantized_{bits}", "GatherBlockQuantized", [table, ids, scale], constants=(0, 2), **attrs)
+        yield Case(f"gather_block_quantized_{bits}_zeros", "GatherBlockQuantized", [table, ids, scale, zeros], constants=(0, 2, 3),
+                   **attrs)
 
 
 def recurrent():
@@ -208,11 +290,63 @@ def quantized():
     yield Case("qlinear_leaky_relu", "QLinearLeakyRelu", [x] + xq + out, alpha=0.2)
     yield Case("qlinear_softmax", "QLinearSoftmax", [x] + xq + [scalar(1 / 256), scalar(0, np.uint8)], axis=-1, opset=13)
     yield Case("qlinear_global_average_pool", "QLinearGlobalAveragePool", [x] + xq + out)
+    for opset, axis in ((11, 1), (11, 3), (13, 1)):
+        yield Case(f"qlinear_softmax_{opset}_{axis}", "QLinearSoftmax", [x] + xq + [scalar(1 / 256), scalar(0, np.uint8)], axis=axis,
+                   opset=opset)
+    last = x.transpose(0, 2, 3, 1).copy()
+    window = dict(kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+    yield Case("qlinear_average_pool", "QLinearAveragePool", [x] + xq + out, **window)
+    yield Case("qlinear_average_pool_last", "QLinearAveragePool", [last] + xq + out, channels_last=1, count_include_pad=1, **window)
+    yield Case("qlinear_average_pool_ceil", "QLinearAveragePool", [x] + xq + [scalar(0.0712), scalar(128, np.uint8)],
+               kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    weights = integers(-128, 127, (4, 3, 2, 2), np.int8)
+    yield Case("qlinear_conv_last", "QLinearConv",
+               [last] + xq + [weights, np.abs(normal(4, scale=0.01)) + F(0.001), np.zeros(4, np.int8)] + out +
+               [integers(-900, 900, (4,), np.int32)], constants=(3, 4, 5, 8), channels_last=1, pads=[1, 1, 0, 0])
+    yield Case("nhwc_max_pool", "NhwcMaxPool", [last], **window)
+    yield Case("qlinear_reduce_mean", "QLinearReduceMean", [x] + xq + out, axes=[1, 3], keepdims=0, consts={"axes": np.array([1, 3])},
+               like=[n("DequantizeLinear", ["i0", "i1", "i2"], ["x"]), n("ReduceMean", ["x", "axes"], ["m"], keepdims=0),
+                     n("QuantizeLinear", ["m", "i3", "i4"], ["o0"])])
+    for dtype, wide in ((np.int8, T.INT32), (np.uint8, T.UINT32)):
+        yield Case(f"reduce_sum_integer_{np.dtype(dtype).name}", "ReduceSumInteger", [integers(-100, 100, (2, 3, 4), np.int8).astype(dtype)],
+                   axes=[0, 2], keepdims=1, consts={"axes": np.array([0, 2])},
+                   like=[n("Cast", ["i0"], ["x"], to=T.INT64), n("ReduceSum", ["x", "axes"], ["s"]), n("Cast", ["s"], ["o0"], to=wide)])
     yield Case("qlinear_concat", "QLinearConcat", out + [x] + xq + [x[:, :1]] + yq, axis=1)
     yield Case("qlinear_where", "QLinearWhere", [x > 128, x] + xq + [y] + yq + out)
     words = integers(0, 65535, (2, 5), np.uint16)
     yield Case("dequantize_u16", "DequantizeLinear", [words, scalar(0.01), scalar(30000, np.uint16)])
     yield Case("quantize_u16", "QuantizeLinear", [normal(2, 5), scalar(0.0001), scalar(30000, np.uint16)])
+
+
+def moves():
+    x = normal(2, 3, 4)
+    yield Case("cdist", "CDist", [normal(4, 3), normal(5, 3)], metric="euclidean")
+    yield Case("cdist_squared", "CDist", [normal(4, 3), normal(5, 3)], metric="sqeuclidean")
+    yield Case("expand_dims", "ExpandDims", [x, scalar(-2, np.int32)], constants=(1,))
+    yield Case("gather_nd", "GatherND", [x, np.array([[0, 2], [1, 1]])])
+    yield Case("grid_sample", "GridSample", [normal(1, 2, 4, 5), RNG.uniform(-1.2, 1.2, (1, 3, 3, 2)).astype(F)], align_corners=1,
+               padding_mode="border", mode="bilinear")
+    yield Case("is_all_finite", "IsAllFinite", [x, np.array([1, np.inf], F)], consts={"no": np.array(False)},
+               like=[n("Identity", ["no"], ["o0"])])
+    yield Case("is_all_finite_nan_only", "IsAllFinite", [x, np.array([1, np.inf], F)], isnan_only=1, consts={"yes": np.array(True)},
+               like=[n("Identity", ["yes"], ["o0"])])
+    yield Case("matmul_integer_16", "MatMulInteger16", [integers(-9999, 9999, (3, 4), np.int16), integers(-9999, 9999, (4, 2), np.int16)])
+    yield Case("pad", "Pad", [x, np.array([0, 1, 0, 0, 0, 2]), scalar(0.5)])
+    yield Case("pad_reflect", "Pad", [x, np.array([0, 1, 0, 0, 0, 2])], mode="reflect")
+    yield Case("range", "Range", [scalar(2.0), np.array([9], F), scalar(1.5)])
+    yield Case("range_plain", "Range", [scalar(2, np.int32), scalar(5, np.int32)])
+    yield Case("torch_embedding", "TorchEmbedding", [normal(5, 3), np.array([[4, 0], [1, 1]])],
+               like=[n("Gather", ["i0", "i1"], ["o0"])])
+    yield Case("trilu", "Trilu", [x, scalar(1, np.int64)], upper=0)
+    yield Case("unfold", "UnfoldTensor", [normal(2, 7, 3)], dim=1, size=3, step=2)
+    yield Case("unique", "Unique", [np.array([2, 1, 1, 3, 2], F)], 3)
+    a, b = normal(2, 3, 2), normal(3, 2)
+    for name, sign in (("complex_mul", 1.0), ("complex_mul_conj", -1.0)):
+        yield Case(name, "ComplexMul" + ("Conj" if sign < 0 else ""), [a, b], consts={"sign": np.array([1, sign], F)},
+                   like=[n("Mul", ["i1", "sign"], ["b"]), n("Split", ["i0"], ["ar", "ai"], axis=-1, num_outputs=2),
+                         n("Split", ["b"], ["br", "bi"], axis=-1, num_outputs=2)] +
+                        [n("Mul", [p, q], [p + q]) for p in ("ar", "ai") for q in ("br", "bi")] +
+                        [n("Sub", ["arbr", "aibi"], ["r"]), n("Add", ["arbi", "aibr"], ["i"]), n("Concat", ["r", "i"], ["o0"], axis=-1)])
 
 
 def regions():
@@ -223,7 +357,7 @@ def regions():
                spatial_scale=0.5)
 
 
-GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions)
+GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions, moves)
 
 
 def main():

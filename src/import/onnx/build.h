@@ -172,6 +172,13 @@ tercel_value *tercel_onnx_fill(tercel_onnx_call *c, tercel_value *scalar, tercel
 void tercel_onnx_check_kernel_shape(tercel_onnx_call *c, tercel_value *weights);
 /* A convolution with the node's own strides, dilations, pads and group (build_nn.c). */
 tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias);
+/* The window of the node's own attributes, of `kind` (build_nn.c). */
+tercel_value *tercel_onnx_pool(tercel_onnx_call *c, const char *kind, tercel_value *x);
+/* N, spatial..., C as N, C, spatial..., and back (build_contrib.c). */
+tercel_value *tercel_onnx_channels_first(tercel_onnx_call *c, tercel_value *x);
+tercel_value *tercel_onnx_channels_last(tercel_onnx_call *c, tercel_value *x);
+/* Softmax over all axes from `axis` on, taken as one, as before version 13 (build_norm.c). */
+tercel_value *tercel_onnx_flat_softmax(tercel_onnx_call *c, tercel_value *x, int64_t axis);
 /* N, S, H*D as N, H, S, D; what has rank 4 stays (build_attention.c). */
 tercel_value *tercel_onnx_by_heads(tercel_onnx_call *c, tercel_value *x, int64_t heads);
 
@@ -187,6 +194,8 @@ tercel_value *tercel_onnx_quantize(tercel_onnx_call *c, tercel_value *x, tercel_
                                    tercel_dtype to, bool saturate);
 /* To u8, with scale and zero point from the range of x. */
 tercel_onnx_quantized tercel_onnx_dynamic_quantize(tercel_onnx_call *c, tercel_value *x);
+/* QLinearConv with the node's inputs, x as given. */
+tercel_value *tercel_onnx_quantized_conv(tercel_onnx_call *c, tercel_value *x);
 /* (a - zero)(b - zero): integers are multiplied as i32, exactly, 8-bit floats as f32. */
 tercel_value *tercel_onnx_quantized_product(tercel_onnx_call *c, tercel_value *a, tercel_value *a_zero, tercel_value *b,
                                             tercel_value *b_zero);

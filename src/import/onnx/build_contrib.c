@@ -17,6 +17,35 @@ void tercel_onnx_build_bias_gelu(tercel_onnx_call *c) {
   tercel_onnx_return(c, 0, tercel_onnx_fn1(c, (tercel_fn)c->row->detail, x));
 }
 
+/* x + bias + skip */
+void tercel_onnx_build_bias_add(tercel_onnx_call *c) {
+  tercel_onnx_return(c, 0, add(c, add(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1)), tercel_onnx_in(c, 2)));
+}
+
+/* The left half times the GELU of the right one, of x + bias. */
+void tercel_onnx_build_bias_split_gelu(tercel_onnx_call *c) {
+  tercel_value *const x = add(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
+  const int rank = tercel_onnx_rank(c, x);
+  const int64_t size = tercel_onnx_dim_of(c, x, -1);
+  if (tercel_onnx_ok(c) && (rank < 1 || size < 2 || size % 2 != 0))
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "rows of %" PRId64 " elements in two halves (-1: not known)", size);
+  if (!tercel_onnx_ok(c)) return;
+  tercel_value *const left = tercel_onnx_slice(c, x, rank - 1, 0, size / 2);
+  tercel_value *const right = tercel_onnx_slice(c, x, rank - 1, size / 2, size);
+  tercel_onnx_return(c, 0, tercel_onnx_fn2(c, TERCEL_FN_MUL, left, tercel_onnx_fn1(c, TERCEL_FN_GELU, right)));
+}
+
+/* Softmax over all axes from `axis` on.  The bias lacks the axes before that one (or those behind the first ones, which it has: its dims
+ * broadcast as they stand, or have 1 put between). */
+void tercel_onnx_build_bias_softmax(tercel_onnx_call *c) {
+  tercel_value *const x = tercel_onnx_in(c, 0), *const bias = tercel_onnx_in(c, 1);
+  tercel_onnx_ignore_attr(c, "is_inner_broadcast"); /* the dims of the bias say it too */
+  if (tercel_onnx_ok(c) && tercel_onnx_rank(c, bias) != tercel_onnx_rank(c, x))
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "a bias of rank %d for data of rank %d", tercel_onnx_rank(c, bias),
+                     tercel_onnx_rank(c, x));
+  tercel_onnx_return(c, 0, tercel_onnx_flat_softmax(c, add(c, x, bias), tercel_onnx_get_int(c, "axis", 1)));
+}
+
 void tercel_onnx_build_quick_gelu(tercel_onnx_call *c) {
   const double alpha = tercel_onnx_get_float(c, "alpha", 1.702f);
   tercel_onnx_return(c, 0, tercel_onnx_fn_with(c, TERCEL_FN_SILU, tercel_onnx_in(c, 0), alpha, 0));
@@ -70,37 +99,69 @@ void tercel_onnx_build_fused_matmul(tercel_onnx_call *c) {
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
-/* Gemm, then an activation whose parameters have names of their own. */
-void tercel_onnx_build_fused_gemm(tercel_onnx_call *c) {
+/* A product, then an activation whose parameters have names of their own. */
+static void build_and_activate(tercel_onnx_call *c, void (*build)(tercel_onnx_call *c)) {
   const bool given = tercel_onnx_has_attr(c, "activation_alpha") || tercel_onnx_has_attr(c, "activation_beta");
   const double p = tercel_onnx_get_float(c, "activation_alpha", 0), q = tercel_onnx_get_float(c, "activation_beta", 0);
-  tercel_onnx_ignore_attr(c, "activation_gamma"); /* no activation here has three */
-  tercel_onnx_build_gemm(c);
+  tercel_onnx_ignore_attr(c, "activation_gamma"); /* no activation here has three, or an axis */
+  tercel_onnx_ignore_attr(c, "activation_axis");
+  build(c);
   if (tercel_onnx_ok(c)) tercel_onnx_return(c, 0, activate(c, c->outputs[0], p, q, given));
+}
+
+void tercel_onnx_build_fused_gemm(tercel_onnx_call *c) { build_and_activate(c, tercel_onnx_build_gemm); }
+void tercel_onnx_build_fused_matmul_activation(tercel_onnx_call *c) {
+  build_and_activate(c, tercel_onnx_build_fused_matmul);
+}
+
+/* x w + bias, then GELU by its tanh formula. */
+void tercel_onnx_build_gemm_fast_gelu(tercel_onnx_call *c) {
+  tercel_value *const y =
+      tercel_onnx_op(c, &tercel_op_matmul, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2));
+  tercel_onnx_return(c, 0, tercel_onnx_fn1(c, TERCEL_FN_GELU_TANH, y));
+}
+
+/* The activation of a convolution, whose parameters are one list. */
+static tercel_value *activate_fused(tercel_onnx_call *c, tercel_value *y) {
+  size_t count;
+  const float *const params = tercel_onnx_get_floats(c, "activation_params", &count);
+  const double p = count > 0 ? (double)params[0] : 0, q = count > 1 ? (double)params[1] : 0;
+  return activate(c, y, p, q, count > 0);
 }
 
 /* Activation of the convolution with a tensor added. */
 void tercel_onnx_build_fused_conv(tercel_onnx_call *c) {
   tercel_value *const y = add(c, tercel_onnx_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2)),
                               tercel_onnx_in(c, 3));
-  size_t count;
-  const float *const params = tercel_onnx_get_floats(c, "activation_params", &count);
-  const double p = count > 0 ? (double)params[0] : 0, q = count > 1 ? (double)params[1] : 0;
-  tercel_onnx_return(c, 0, activate(c, y, p, q, count > 0));
+  tercel_onnx_return(c, 0, activate_fused(c, y));
 }
 
-/* Channels last in and out; the weights as ever. */
-void tercel_onnx_build_nhwc_conv(tercel_onnx_call *c) {
-  tercel_value *const x = tercel_onnx_in(c, 0);
+static int spatial_rank(tercel_onnx_call *c, tercel_value *x) {
   const int rank = tercel_onnx_rank(c, x);
-  int64_t first[TERCEL_MAX_RANK] = {0, rank - 1}, last[TERCEL_MAX_RANK] = {0};
   if (tercel_onnx_ok(c) && rank < 3)
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "input of rank %d, want 3 or more", rank);
-  for (int i = 2; i < rank; i++) first[i] = i - 1, last[i - 1] = i;
-  if (rank > 1) last[rank - 1] = 1;
-  tercel_value *const planes = tercel_onnx_transpose(c, x, first, (size_t)rank);
+  return rank;
+}
+
+tercel_value *tercel_onnx_channels_first(tercel_onnx_call *c, tercel_value *x) {
+  const int rank = spatial_rank(c, x);
+  int64_t perm[TERCEL_MAX_RANK] = {0, rank - 1};
+  for (int i = 2; i < rank; i++) perm[i] = i - 1;
+  return tercel_onnx_ok(c) ? tercel_onnx_transpose(c, x, perm, (size_t)rank) : NULL;
+}
+
+tercel_value *tercel_onnx_channels_last(tercel_onnx_call *c, tercel_value *x) {
+  const int rank = spatial_rank(c, x);
+  int64_t perm[TERCEL_MAX_RANK] = {0};
+  for (int i = 1; i < rank; i++) perm[i] = i < rank - 1 ? i + 1 : 1;
+  return tercel_onnx_ok(c) ? tercel_onnx_transpose(c, x, perm, (size_t)rank) : NULL;
+}
+
+/* Channels last in and out, in the added tensor too; the weights as ever. */
+void tercel_onnx_build_nhwc_conv(tercel_onnx_call *c) {
+  tercel_value *const planes = tercel_onnx_channels_first(c, tercel_onnx_in(c, 0));
   tercel_value *const y = tercel_onnx_conv(c, planes, tercel_onnx_in(c, 1), tercel_onnx_in(c, 2));
-  tercel_onnx_return(c, 0, tercel_onnx_transpose(c, y, last, (size_t)rank));
+  tercel_onnx_return(c, 0, activate_fused(c, add(c, tercel_onnx_channels_last(c, y), tercel_onnx_in(c, 3))));
 }
 
 /* ---- norms ------------------------------------------------------------------------------------------------------------- */
@@ -139,6 +200,30 @@ void tercel_onnx_build_skip_layer_norm(tercel_onnx_call *c) {
   tercel_value *const sum = add(c, add(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1)), sum_bias);
   tercel_onnx_return(c, 0, norm(c, sum, tercel_onnx_in(c, 2), bias, rms, epsilon_of(c, 1e-12f), -1));
   tercel_onnx_return(c, 3, sum);
+}
+
+/* Group norm, channels last unless told otherwise, with a SiLU behind it; before it (detail 1) a skip and a bias are added. */
+void tercel_onnx_build_ms_group_norm(tercel_onnx_call *c) {
+  tercel_onnx_need_attr(c, "groups");
+  const bool last = tercel_onnx_get_int(c, "channels_last", 1) != 0, skips = c->row->detail != 0;
+  const int64_t groups = tercel_onnx_get_int(c, "groups", 1), activation = tercel_onnx_get_int(c, "activation", 0);
+  tercel_value *x = tercel_onnx_in(c, 0), *skip = skips ? tercel_onnx_in(c, 3) : NULL;
+  if (groups < 1 || activation < 0 || activation > 1)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attributes 'groups' and 'activation' are %" PRId64 " and %" PRId64,
+                     groups, activation);
+  if (skips && !last) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'channels_last' = 0 is not supported");
+  if (skip && tercel_onnx_rank(c, skip) == 2) skip = tercel_onnx_unsqueeze(c, skip, (const int64_t[]){1, 2}, 2);
+  if (skips) x = add(c, add(c, x, skip), tercel_onnx_in(c, 4));
+  if (skips) tercel_onnx_return(c, 1, x);
+  const tercel_dtype dtype = tercel_onnx_dtype_of(x);
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_group_norm, 1, last ? tercel_onnx_channels_first(c, x) : x,
+                                           tercel_onnx_cast(c, tercel_onnx_in(c, 1), dtype),
+                                           tercel_onnx_cast(c, tercel_onnx_in(c, 2), dtype));
+  tercel_onnx_set_int(c, n, "groups", groups);
+  tercel_onnx_set_float(c, n, "epsilon", epsilon_of(c, 1e-5f));
+  tercel_value *y = tercel_onnx_end(c, n);
+  if (activation) y = tercel_onnx_fn_with(c, TERCEL_FN_SILU, y, 1, 0);
+  tercel_onnx_return(c, 0, last ? tercel_onnx_channels_last(c, y) : y);
 }
 
 /* Token, position and segment embeddings added, then layer norm: BERT's first layer.  Output 1: how many tokens the mask

@@ -1,5 +1,6 @@
 /* Attention of com.microsoft: with projections, with caches of keys and values, with integer weights; rotary embeddings. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "import/onnx/build.h"
 
@@ -27,19 +28,39 @@ typedef struct limits {
   tercel_value *scores, *lengths;
 } limits;
 
-/* mask: of 0 and 1 for N,T or N,S,T; or one length a sequence.  Hidden keys get `mask_filter_value` added. */
-static limits read_mask(tercel_onnx_call *c, tercel_value *mask, tercel_value *q) {
+/* 0 where a key is seen, else the filter. */
+static tercel_value *hidden_scores(tercel_onnx_call *c, tercel_value *seen, tercel_value *q, double filter) {
+  const tercel_dtype dtype = tercel_onnx_dtype_of(q);
+  return tercel_onnx_fn3(c, TERCEL_FN_SELECT, seen, tercel_onnx_scalar(c, dtype, 0),
+                         tercel_onnx_scalar(c, dtype, filter));
+}
+
+/* Keys before the start of each sequence (starts: N) are hidden: bool N,1,1,T. */
+static tercel_value *from_start(tercel_onnx_call *c, tercel_value *starts, tercel_value *num_keys) {
+  static const int64_t behind[] = {1, 2, 3};
+  tercel_value *const keys =
+      tercel_onnx_op(c, &tercel_op_range, tercel_onnx_scalar(c, TERCEL_DTYPE_I64, 0),
+                     tercel_onnx_reshape_to(c, num_keys, NULL, 0), tercel_onnx_scalar(c, TERCEL_DTYPE_I64, 1));
+  return tercel_onnx_fn2(c, TERCEL_FN_GREATER_EQUAL, keys, tercel_onnx_unsqueeze(c, starts, behind, 3));
+}
+
+/* mask: of 0 and 1 for N,T or N,S,T (hidden keys get `mask_filter_value` added); or the end of each sequence; or all ends, then all starts. */
+static limits read_mask(tercel_onnx_call *c, tercel_value *mask, tercel_value *q, tercel_value *num_keys) {
   const double filter = tercel_onnx_get_float(c, "mask_filter_value", -10000);
   if (!mask) return (limits){0};
   const int rank = tercel_onnx_rank(c, mask);
   const int64_t count = tercel_onnx_dim_of(c, mask, 0), batch = tercel_onnx_dim_of(c, q, 0);
+  if (rank == 1 && count >= 0 && batch > 0 && count == 2 * batch) {
+    tercel_value *const places = tercel_onnx_cast(c, mask, TERCEL_DTYPE_I64);
+    return (limits){
+        .scores = hidden_scores(c, from_start(c, tercel_onnx_slice(c, places, 0, batch, count), num_keys), q, filter),
+        .lengths = tercel_onnx_slice(c, places, 0, 0, batch)};
+  }
   if (rank == 1 && count >= 0 && batch >= 0 && count != batch)
     tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "a mask of %" PRId64 " numbers for %" PRId64 " sequences", count, batch);
   if (rank == 1) return (limits){.lengths = tercel_onnx_cast(c, mask, TERCEL_DTYPE_I64)};
   if (tercel_onnx_ok(c) && rank != 2 && rank != 3) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "a mask of rank %d", rank);
-  const tercel_dtype dtype = tercel_onnx_dtype_of(q);
-  tercel_value *const scores = tercel_onnx_fn3(c, TERCEL_FN_SELECT, tercel_onnx_cast(c, mask, TERCEL_DTYPE_BOOL),
-                                               tercel_onnx_scalar(c, dtype, 0), tercel_onnx_scalar(c, dtype, filter));
+  tercel_value *const scores = hidden_scores(c, tercel_onnx_cast(c, mask, TERCEL_DTYPE_BOOL), q, filter);
   static const int64_t axes[] = {1, 2};
   return (limits){.scores = tercel_onnx_unsqueeze(c, scores, axes, rank == 2 ? 2 : 1)};
 }
@@ -75,7 +96,26 @@ static tercel_value *attend(tercel_onnx_call *c, const parts *p, int64_t heads, 
   return tercel_onnx_end(c, n);
 }
 
-/* q, k, v (packed, or k and v by heads), bias, mask, scores to add, past k, past v.  Outputs y, k and v of all times. */
+/* Part i of N,S,H,parts,D as N,S,H*D. */
+static tercel_value *part_of(tercel_onnx_call *c, tercel_value *x, int64_t i) {
+  static const int64_t rows[] = {0, 0, -1};
+  return tercel_onnx_reshape_to(c, tercel_onnx_slice(c, x, 3, i, i + 1), rows, 3);
+}
+
+/* All three may come in one input, [N,S,H,3,D], or keys and values in one, [N,T,H,2,D]. */
+static parts unpacked(tercel_onnx_call *c, parts p) {
+  const int q_rank = tercel_onnx_rank(c, p.q), k_rank = p.k ? tercel_onnx_rank(c, p.k) : 0;
+  if (q_rank == 5 && !p.k && !p.v && tercel_onnx_dim_of(c, p.q, 3) == 3)
+    return (parts){part_of(c, p.q, 0), part_of(c, p.q, 1), part_of(c, p.q, 2)};
+  if (q_rank == 3 && k_rank == 5 && !p.v && tercel_onnx_dim_of(c, p.k, 3) == 2)
+    return (parts){p.q, part_of(c, p.k, 0), part_of(c, p.k, 1)};
+  if (tercel_onnx_ok(c) && (q_rank != 3 || !p.k || !p.v))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "query of rank %d, key of rank %d%s", q_rank, k_rank,
+                     p.v ? "" : ", no value");
+  return p;
+}
+
+/* q, k, v (see above, or k and v by heads), bias, mask, scores to add, past k, past v.  Outputs y, k and v of all times. */
 void tercel_onnx_build_multi_head_attention(tercel_onnx_call *c) {
   const int64_t heads = need_heads(c, "num_heads");
   tercel_value *const bias = tercel_onnx_in(c, 3), *const past_k = tercel_onnx_in(c, 6),
@@ -83,8 +123,7 @@ void tercel_onnx_build_multi_head_attention(tercel_onnx_call *c) {
   parts p = {tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2)};
   refuse_input(c, 8, "past_sequence_length");
   refuse_input(c, 9, "cache_indirection");
-  if (tercel_onnx_ok(c) && (!p.k || !p.v || tercel_onnx_rank(c, p.q) != 3))
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "query, key and value packed into one input are not supported");
+  p = unpacked(c, p);
   if (!past_k != !past_v) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "past_key and past_value need each other");
   const int k_rank = tercel_onnx_rank(c, p.k);
   if (bias && tercel_onnx_ok(c)) {
@@ -94,7 +133,8 @@ void tercel_onnx_build_multi_head_attention(tercel_onnx_call *c) {
     p.q = add(c, p.q, b.q);
     if (k_rank == 3) p.k = add(c, p.k, b.k), p.v = add(c, p.v, b.v);
   }
-  limits l = read_mask(c, tercel_onnx_in(c, 4), p.q);
+  tercel_value *const old = past_k ? tercel_onnx_dim_value(c, past_k, 2) : NULL;
+  limits l = read_mask(c, tercel_onnx_in(c, 4), p.q, add(c, old, tercel_onnx_dim_value(c, p.k, k_rank == 3 ? 1 : 2)));
   l.scores = add(c, l.scores, tercel_onnx_in(c, 5));
   if (past_k || tercel_onnx_wants_output(c, 1) || tercel_onnx_wants_output(c, 2)) {
     p.k = behind(c, past_k, p.k, heads);
@@ -102,7 +142,7 @@ void tercel_onnx_build_multi_head_attention(tercel_onnx_call *c) {
     tercel_onnx_return(c, 1, p.k);
     tercel_onnx_return(c, 2, p.v);
   }
-  tercel_onnx_return(c, 0, attend(c, &p, heads, &l, past_k ? tercel_onnx_dim_value(c, past_k, 2) : NULL));
+  tercel_onnx_return(c, 0, attend(c, &p, heads, &l, old));
 }
 
 /* One of both halves of a cache [2, N, H, T, D]. */
@@ -127,7 +167,8 @@ static void attention_of(tercel_onnx_call *c, tercel_value *qkv, tercel_value *m
                             sizes[1] > all || sizes[0] + sizes[1] + sizes[2] != all))
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "projections of %" PRId64 " numbers", all);
   parts p = split3(c, qkv, sizes[0], sizes[1], sizes[2]);
-  limits l = read_mask(c, mask, qkv);
+  tercel_value *const old = past ? tercel_onnx_dim_value(c, past, 3) : NULL;
+  limits l = read_mask(c, mask, qkv, add(c, old, tercel_onnx_dim_value(c, qkv, 1)));
   l.scores = add(c, l.scores, scores);
   if (past || tercel_onnx_wants_output(c, 1)) {
     static const int64_t front[] = {0};
@@ -136,7 +177,7 @@ static void attention_of(tercel_onnx_call *c, tercel_value *qkv, tercel_value *m
     tercel_value *const both[] = {tercel_onnx_unsqueeze(c, p.k, front, 1), tercel_onnx_unsqueeze(c, p.v, front, 1)};
     if (tercel_onnx_wants_output(c, 1)) tercel_onnx_return(c, 1, tercel_onnx_concat(c, both, 2, 0));
   }
-  tercel_onnx_return(c, 0, attend(c, &p, heads, &l, past ? tercel_onnx_dim_value(c, past, 3) : NULL));
+  tercel_onnx_return(c, 0, attend(c, &p, heads, &l, old));
 }
 
 /* x, weights, [bias], [mask], [past], [scores to add] */
@@ -199,7 +240,25 @@ void tercel_onnx_build_ms_rotary_embedding(tercel_onnx_call *c) {
 
 /* ---- grouped queries with a cache -------------------------------------------------------------------------------------- */
 
-enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, LAST_PLACES, TOTAL_LENGTH, COS, SIN, POSITIONS, BIAS, SINKS };
+enum {
+  QUERY,
+  KEY,
+  VALUE,
+  PAST_KEY,
+  PAST_VALUE,
+  LAST_PLACES,
+  TOTAL_LENGTH,
+  COS,
+  SIN,
+  POSITIONS,
+  BIAS,
+  SINKS,
+  KEY_SCALE,
+  VALUE_SCALE,
+  QUERY_NORM,
+  KEY_NORM,
+  QUERY_LENGTHS
+};
 
 typedef struct grouped {
   int64_t heads, kv_heads;
@@ -261,12 +320,46 @@ static void turn(tercel_onnx_call *c, const grouped *g, parts *p) {
   p->k = rotate(c, p->k, cos, sin, places, g->kv_heads, 0, interleaved);
 }
 
+/* Each head's row over its root mean square, times the weight [D]. */
+static tercel_value *norm_heads(tercel_onnx_call *c, tercel_value *x, int64_t heads, size_t weight,
+                                const char *epsilon) {
+  if (!tercel_onnx_in(c, weight)) return x;
+  const int64_t by_head[] = {0, 0, heads, -1}, rows[] = {0, 0, -1};
+  const double shared = tercel_onnx_get_float(c, "qk_norm_epsilon", 1e-6f);
+  tercel_node *const n =
+      tercel_onnx_begin(c, &tercel_op_rms_norm, 1, tercel_onnx_reshape_to(c, x, by_head, 4), tercel_onnx_in(c, weight));
+  tercel_onnx_set_float(c, n, "epsilon", tercel_onnx_get_float(c, epsilon, shared));
+  tercel_onnx_set_int(c, n, "axis", -1);
+  return tercel_onnx_reshape_to(c, tercel_onnx_end(c, n), rows, 3);
+}
+
+/* Scores that go to no value: one a head, or 0 for all of them. */
+static tercel_value *sinks_of(tercel_onnx_call *c, const grouped *g, tercel_value *q) {
+  tercel_value *const given = tercel_onnx_in(c, SINKS);
+  if (given || tercel_onnx_get_int(c, "smooth_softmax", 0) <= 0) return given;
+  return tercel_onnx_fill(c, tercel_onnx_scalar_like(c, q, 0), tercel_onnx_i64(c, g->heads));
+}
+
+/* Keys and values of 8 or 4 bits, and windows that move along. */
+static void refuse_caches(tercel_onnx_call *c) {
+  static const char *const types[] = {"k_quant_type", "v_quant_type"};
+  for (size_t i = 0; i < 2; i++)
+    if (strcmp(tercel_onnx_get_text(c, types[i], "NONE"), "NONE") != 0)
+      tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute '%s' other than NONE is not supported", types[i]);
+  if (tercel_onnx_get_int(c, "sliding_window_cache", 0) != 0 || tercel_onnx_get_int(c, "qk_output", 0) != 0)
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attributes 'sliding_window_cache' and 'qk_output' are not supported");
+  tercel_onnx_ignore_attr(c, "kv_cache_bit_width");
+  refuse_input(c, KEY_SCALE, "k_scale");
+  refuse_input(c, VALUE_SCALE, "v_scale");
+  refuse_input(c, QUERY_LENGTHS, "query_seqlens");
+}
+
 void tercel_onnx_build_group_query_attention(tercel_onnx_call *c) {
   const grouped g = read_grouped(c, tercel_onnx_in(c, QUERY));
   parts p = grouped_parts(c, &g);
-  refuse_input(c, SINKS, "head_sink");
-  if (tercel_onnx_get_int(c, "smooth_softmax", 0) > 0)
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'smooth_softmax' is not supported");
+  refuse_caches(c);
+  p.q = norm_heads(c, p.q, g.heads, QUERY_NORM, "q_norm_epsilon");
+  p.k = norm_heads(c, p.k, g.kv_heads, KEY_NORM, "k_norm_epsilon");
   turn(c, &g, &p);
   p.k = updated(c, &g, tercel_onnx_in(c, PAST_KEY), p.k);
   p.v = updated(c, &g, tercel_onnx_in(c, PAST_VALUE), p.v);
@@ -274,11 +367,11 @@ void tercel_onnx_build_group_query_attention(tercel_onnx_call *c) {
   tercel_onnx_return(c, 2, p.v);
   const double scale = tercel_onnx_get_float(c, "scale", 0);
   const int64_t window = tercel_onnx_get_int(c, "local_window_size", -1);
-  tercel_node *const n =
-      tercel_onnx_begin(c, &tercel_op_attention, 1, p.q, p.k, p.v, tercel_onnx_in(c, BIAS), g.start, g.lengths);
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_attention, 1, p.q, p.k, p.v, tercel_onnx_in(c, BIAS), g.start,
+                                           g.lengths, sinks_of(c, &g, p.q));
   tercel_onnx_set_int(c, n, "heads", g.heads);
   tercel_onnx_set_int(c, n, "kv_heads", g.kv_heads);
-  tercel_onnx_set_int(c, n, "causal", 1);
+  tercel_onnx_set_int(c, n, "causal", tercel_onnx_get_int(c, "causal", 1) != 0);
   tercel_onnx_set_int(c, n, "left", window > 0 ? window - 1 : -1);
   tercel_onnx_copy_float(c, n, "softcap");
   if (scale != 0) tercel_onnx_set_float(c, n, "scale", scale);

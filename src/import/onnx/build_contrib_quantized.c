@@ -22,6 +22,20 @@ static tercel_value *unpacked(tercel_onnx_call *c, tercel_value *x, int64_t bits
   return tercel_onnx_reshape_to(c, tercel_onnx_concat(c, parts, count, axis), shape, (size_t)rank);
 }
 
+/* Each element of the last dim `times` times, cut to `size`. */
+static tercel_value *repeated(tercel_onnx_call *c, tercel_value *x, int64_t times, int64_t size) {
+  const int rank = tercel_onnx_rank(c, x);
+  if (tercel_onnx_ok(c) && rank + 1 > TERCEL_MAX_RANK) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "indices of this rank");
+  if (!tercel_onnx_ok(c)) return NULL;
+  int64_t repeats[TERCEL_MAX_RANK], shape[TERCEL_MAX_RANK];
+  for (int i = 0; i <= rank; i++) repeats[i] = i == rank ? times : 1;
+  for (int i = 0; i < rank; i++) shape[i] = i == rank - 1 ? -1 : 0;
+  tercel_value *const column = tercel_onnx_unsqueeze(c, x, &(int64_t){rank}, 1);
+  tercel_value *const tiled =
+      tercel_onnx_op(c, &tercel_op_tile, column, tercel_onnx_i64s(c, repeats, (size_t)rank + 1));
+  return tercel_onnx_slice(c, tercel_onnx_reshape_to(c, tiled, shape, (size_t)rank), rank - 1, 0, size);
+}
+
 typedef struct blocks {
   int64_t k, n, bits, size, count; /* count: of blocks a column */
 } blocks;
@@ -51,23 +65,116 @@ static tercel_value *block_zeros(tercel_onnx_call *c, const blocks *b, tercel_va
   return tercel_onnx_cast(c, tercel_onnx_reshape_to(c, tercel_onnx_slice(c, all, 1, 0, b->count), shape, 3), dtype);
 }
 
+/* Of each block, [N, blocks, 1], by the group of each of the K inputs: [N, K]. */
+static tercel_value *of_groups(tercel_onnx_call *c, const blocks *b, tercel_value *v, tercel_value *groups) {
+  const int64_t rows[] = {b->n, b->count};
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_gather, 1, tercel_onnx_reshape_to(c, v, rows, 2),
+                                           tercel_onnx_slice(c, groups, 0, 0, b->k));
+  tercel_onnx_set_int(c, n, "axis", 1);
+  return tercel_onnx_end(c, n);
+}
+
 /* A, B: [N, blocks, bytes], scales, [zero points], [group index], [bias].  B is made floats, [N, K], and multiplied. */
 void tercel_onnx_build_matmul_nbits(tercel_onnx_call *c) {
   const blocks b = read_blocks(c);
   tercel_value *const a = tercel_onnx_in(c, 0);
   const tercel_dtype dtype = tercel_onnx_dtype_of(a);
-  if (tercel_onnx_in(c, 4)) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "input 4 (g_idx) is not supported");
+  tercel_value *const groups = tercel_onnx_in(c, 4);
+  if (tercel_onnx_get_int(c, "weight_prepacked", 0) != 0)
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'weight_prepacked' (for one kind of GPU) is not supported");
   if (!tercel_onnx_ok(c)) return;
   const int64_t shape[] = {b.n, b.count, 1}, packed[] = {b.n, b.count, -1}, flat[] = {b.n, -1};
   tercel_value *const elements = unpacked(c, tercel_onnx_reshape_to(c, tercel_onnx_in(c, 1), packed, 3), b.bits);
-  tercel_value *const centered = tercel_onnx_fn2(c, TERCEL_FN_SUB, tercel_onnx_cast(c, elements, dtype),
-                                                 block_zeros(c, &b, tercel_onnx_in(c, 3), dtype));
-  tercel_value *const scales = tercel_onnx_cast(c, tercel_onnx_reshape_to(c, tercel_onnx_in(c, 2), shape, 3), dtype);
-  tercel_value *const weights = tercel_onnx_slice(
-      c, tercel_onnx_reshape_to(c, tercel_onnx_fn2(c, TERCEL_FN_MUL, centered, scales), flat, 2), 1, 0, b.k);
+  tercel_value *zeros = block_zeros(c, &b, tercel_onnx_in(c, 3), dtype), *values = tercel_onnx_cast(c, elements, dtype);
+  tercel_value *scales = tercel_onnx_cast(c, tercel_onnx_reshape_to(c, tercel_onnx_in(c, 2), shape, 3), dtype);
+  if (groups) {
+    values = tercel_onnx_slice(c, tercel_onnx_reshape_to(c, values, flat, 2), 1, 0, b.k);
+    scales = of_groups(c, &b, scales, groups);
+    if (tercel_onnx_in(c, 3)) zeros = of_groups(c, &b, zeros, groups);
+  }
+  tercel_value *weights = tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_fn2(c, TERCEL_FN_SUB, values, zeros), scales);
+  if (!groups) weights = tercel_onnx_slice(c, tercel_onnx_reshape_to(c, weights, flat, 2), 1, 0, b.k);
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_matmul, 1, a, weights, tercel_onnx_in(c, 5));
   tercel_onnx_set_int(c, n, "trans_b", 1);
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+}
+
+/* A, B: 4 bits an element, high ones first, a column after the other; a scale a block: elements are numbers of a table of 16, by
+ * attribute 'quant_type' those of an FP4 (1 sign, 2 exponent, 1 mantissa bits, largest 1) or the NF4 of QLoRA (Dettmers et al., 2023, appendix
+ * E). */
+void tercel_onnx_build_matmul_bnb4(tercel_onnx_call *c) {
+  static const double tables[2][16] = {
+      {0, 0.00520833333, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25, -0.0, -0.00520833333, -0.66666667, -1,
+       -0.33333333, -0.5, -0.16666667, -0.25},
+      {-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+       -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+       0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1}};
+  tercel_onnx_need_attr(c, "quant_type");
+  const int64_t type = tercel_onnx_get_int(c, "quant_type", 1);
+  const blocks b = read_blocks(c);
+  tercel_value *const a = tercel_onnx_in(c, 0), *table = NULL;
+  tercel_onnx_ignore_attr(c, "training_mode");
+  if (tercel_onnx_get_int(c, "transB", 1) != 1 || type < 0 || type > 1)
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attributes 'quant_type' other than 0 and 1, and 'transB' other than 1");
+  const int64_t count = b.n * b.k, sixteen = 16, flat[] = {-1}, by_block[] = {-1, b.size}, rows[] = {b.n, b.k},
+                one[] = {1};
+  if (tercel_onnx_ok(c) && count % b.size != 0)
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "%" PRId64 " weights in blocks of %" PRId64, count, b.size);
+  if (!tercel_onnx_ok(c)) return;
+  const tercel_dtype dtype = tercel_onnx_dtype_of(a);
+  c->status = tercel_graph_add_new_constant(c->graph, c->name, TERCEL_DTYPE_F32, 1, &sixteen, &table, c->err);
+  if (!table) return;
+  for (int64_t i = 0; i < sixteen; i++)
+    tercel_element_set_f64(table->constant->data, TERCEL_DTYPE_F32, i, tables[type][i]);
+  tercel_value *const bytes = tercel_onnx_reshape_to(c, tercel_onnx_in(c, 1), flat, 1);
+  tercel_value *const halves[] = {
+      tercel_onnx_unsqueeze(c, tercel_onnx_fn_number(c, TERCEL_FN_SHIFT_RIGHT, bytes, 4), one, 1),
+      tercel_onnx_unsqueeze(c, tercel_onnx_fn_number(c, TERCEL_FN_BIT_AND, bytes, 15), one, 1)};
+  tercel_value *const codes = tercel_onnx_cast(
+      c, tercel_onnx_slice(c, tercel_onnx_reshape_to(c, tercel_onnx_concat(c, halves, 2, 1), flat, 1), 0, 0, count),
+      TERCEL_DTYPE_I64);
+  tercel_value *const numbers = tercel_onnx_cast(c, tercel_onnx_op(c, &tercel_op_gather, table, codes), dtype);
+  tercel_value *const scales =
+      tercel_onnx_unsqueeze(c, tercel_onnx_reshape_to(c, tercel_onnx_in(c, 2), flat, 1), one, 1);
+  tercel_value *const weights =
+      tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_reshape_to(c, numbers, by_block, 2), scales);
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_matmul, 1, a, tercel_onnx_reshape_to(c, weights, rows, 2));
+  tercel_onnx_set_int(c, n, "trans_b", 1);
+  tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+}
+
+/* Rows of a quantized table: gathered first, with their scales and zero points, then made floats.  Bytes hold 8 / bits elements. */
+void tercel_onnx_build_gather_block_quantized(tercel_onnx_call *c) {
+  tercel_value *const data = tercel_onnx_in(c, 0), *const index = tercel_onnx_in(c, 1), *scales = tercel_onnx_in(c, 2);
+  const int64_t block = tercel_onnx_get_int(c, "block_size", 128), bits = tercel_onnx_get_int(c, "bits", 4);
+  const bool bytes = tercel_onnx_dtype_of(data) == TERCEL_DTYPE_U8;
+  const int rank = tercel_onnx_rank(c, data);
+  const int64_t axis = tercel_onnx_get_int(c, "quantize_axis", 1), along = tercel_onnx_get_int(c, "gather_axis", 0);
+  if (tercel_onnx_ok(c) &&
+      (rank < 2 || (axis != rank - 1 && axis != -1) || (along != 0 && along != -rank) || block < 1))
+    tercel_onnx_fail(
+        c, TERCEL_UNSUPPORTED,
+        "only gathering along the first axis of what is quantized in blocks along the last one is supported");
+  if (bytes && bits != 2 && bits != 4 && bits != 8)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'bits' is %" PRId64 ", want 2, 4 or 8", bits);
+  const int64_t size = tercel_onnx_dim_of(c, data, -1) * (bytes ? 8 / bits : 1),
+                count = tercel_onnx_dim_of(c, scales, -1);
+  if (tercel_onnx_ok(c) && (size < 0 || count != tercel_ceil_div(size, block)))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "%" PRId64 " scales for rows of %" PRId64 " in blocks of %" PRId64, count,
+                     size, block);
+  if (!tercel_onnx_ok(c)) return;
+  const tercel_dtype dtype = tercel_onnx_dtype_of(scales);
+  tercel_value *zeros = tercel_onnx_in(c, 3), *rows = tercel_onnx_op(c, &tercel_op_gather, data, index);
+  scales = tercel_onnx_op(c, &tercel_op_gather, scales, index);
+  if (zeros) zeros = tercel_onnx_op(c, &tercel_op_gather, zeros, index);
+  if (bytes) rows = unpacked(c, rows, bits);
+  if (bytes && zeros) zeros = tercel_onnx_slice(c, unpacked(c, zeros, bits), tercel_onnx_rank(c, zeros) - 1, 0, count);
+  tercel_value *x = tercel_onnx_cast(c, rows, dtype);
+  if (zeros)
+    x = tercel_onnx_fn2(c, TERCEL_FN_SUB, x, repeated(c, tercel_onnx_cast(c, zeros, dtype), block, size));
+  else if (bytes)
+    x = tercel_onnx_fn_number(c, TERCEL_FN_SUB, x, (double)(1 << (bits - 1)));
+  tercel_onnx_return(c, 0, tercel_onnx_fn2(c, TERCEL_FN_MUL, x, repeated(c, scales, block, size)));
 }
 
 /* ---- products of integers, as floats ----------------------------------------------------------------------------------- */
@@ -139,16 +246,65 @@ void tercel_onnx_build_qlinear_unary(tercel_onnx_call *c) {
 }
 
 void tercel_onnx_build_qlinear_softmax(tercel_onnx_call *c) {
-  if (tercel_onnx_get_int(c, "opset", 13) < 13)
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'opset' below 13 is not supported");
+  if (tercel_onnx_get_int(c, "opset", 13) < 13) {
+    tercel_value *const y = tercel_onnx_flat_softmax(c, dequantized(c, 0), tercel_onnx_get_int(c, "axis", -1));
+    return_quantized(c, y, 3, dtype_of_input(c, 0));
+    return;
+  }
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_softmax, 1, dequantized(c, 0));
   tercel_onnx_copy_int(c, n, "axis");
   return_quantized(c, tercel_onnx_end(c, n), 3, dtype_of_input(c, 0));
 }
 
+/* Attribute 'channels_last' says how both x and the result lie. */
+static bool has_channels_last(tercel_onnx_call *c) { return tercel_onnx_get_int(c, "channels_last", 0) != 0; }
+
+void tercel_onnx_build_qlinear_average_pool(tercel_onnx_call *c) {
+  const bool last = has_channels_last(c);
+  tercel_value *const x = dequantized(c, 0);
+  tercel_value *const y = tercel_onnx_pool(c, "average", last ? tercel_onnx_channels_first(c, x) : x);
+  return_quantized(c, last ? tercel_onnx_channels_last(c, y) : y, 3, dtype_of_input(c, 0));
+}
+
+void tercel_onnx_build_ms_qlinear_conv(tercel_onnx_call *c) {
+  const bool last = has_channels_last(c);
+  tercel_value *const x = tercel_onnx_in(c, 0);
+  tercel_value *const y = tercel_onnx_quantized_conv(c, last ? tercel_onnx_channels_first(c, x) : x);
+  tercel_onnx_return(c, 0, last ? tercel_onnx_channels_last(c, y) : y);
+}
+
+/* Of integers, channels last. */
+void tercel_onnx_build_nhwc_max_pool(tercel_onnx_call *c) {
+  tercel_value *const planes = tercel_onnx_channels_first(c, tercel_onnx_in(c, 0));
+  tercel_onnx_return(c, 0, tercel_onnx_channels_last(c, tercel_onnx_pool(c, "max", planes)));
+}
+
+/* Over the axes of the attribute, or all. */
+static tercel_value *reduce_axes(tercel_onnx_call *c, const char *kind, tercel_value *x) {
+  size_t count;
+  const int64_t *axes = tercel_onnx_get_ints(c, "axes", &count);
+  int64_t all[TERCEL_MAX_RANK];
+  const int rank = tercel_onnx_rank(c, x);
+  for (int i = 0; i < rank; i++) all[i] = i;
+  return tercel_onnx_reduce(c, kind, x, axes ? axes : all, axes ? count : (size_t)rank,
+                            tercel_onnx_get_int(c, "keepdims", 1) != 0);
+}
+
+void tercel_onnx_build_qlinear_reduce_mean(tercel_onnx_call *c) {
+  return_quantized(c, reduce_axes(c, "mean", dequantized(c, 0)), 3, dtype_of_input(c, 0));
+}
+
+/* Summed as wider integers, signed or not as they are. */
+void tercel_onnx_build_reduce_sum_integer(tercel_onnx_call *c) {
+  tercel_value *const x = tercel_onnx_in(c, 0);
+  const bool is_signed = tercel_dtype_get_kind(tercel_onnx_dtype_of(x)) == TERCEL_KIND_INT;
+  tercel_onnx_return(c, 0,
+                     reduce_axes(c, "sum", tercel_onnx_cast(c, x, is_signed ? TERCEL_DTYPE_I32 : TERCEL_DTYPE_U32)));
+}
+
 /* The mean over all spatial dims. */
 void tercel_onnx_build_qlinear_global_average_pool(tercel_onnx_call *c) {
-  const bool channels_last = tercel_onnx_get_int(c, "channels_last", 0) != 0;
+  const bool channels_last = has_channels_last(c);
   const int rank = tercel_onnx_rank(c, tercel_onnx_in(c, 0));
   int64_t axes[TERCEL_MAX_RANK];
   size_t count = 0;

@@ -72,11 +72,11 @@ void tercel_onnx_build_conv_transpose(tercel_onnx_call *c) {
 
 /* ---- pooling ----------------------------------------------------------------------------------------------------------- */
 
-static tercel_node *pool(tercel_onnx_call *c, const char *kind, size_t num_outputs) {
+static tercel_node *pool(tercel_onnx_call *c, const char *kind, tercel_value *x, size_t num_outputs) {
   tercel_onnx_need_attr(c, "kernel_shape");
   size_t count;
   const int64_t *const kernel = tercel_onnx_get_ints(c, "kernel_shape", &count);
-  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_pool, num_outputs, tercel_onnx_in(c, 0));
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_pool, num_outputs, x);
   tercel_onnx_set_text(c, n, "kind", kind);
   tercel_onnx_set_ints(c, n, "kernel", kernel, count);
   copy_window(c, n);
@@ -84,16 +84,20 @@ static tercel_node *pool(tercel_onnx_call *c, const char *kind, size_t num_outpu
   return n;
 }
 
+tercel_value *tercel_onnx_pool(tercel_onnx_call *c, const char *kind, tercel_value *x) {
+  tercel_node *const n = pool(c, kind, x, 1);
+  if (strcmp(kind, "average") == 0) tercel_onnx_copy_int(c, n, "count_include_pad");
+  return tercel_onnx_end(c, n);
+}
+
 void tercel_onnx_build_max_pool(tercel_onnx_call *c) {
-  tercel_node *const n = pool(c, "max", tercel_onnx_wants_output(c, 1) ? 2 : 1);
+  tercel_node *const n = pool(c, "max", tercel_onnx_in(c, 0), tercel_onnx_wants_output(c, 1) ? 2 : 1);
   tercel_onnx_copy_int(c, n, "storage_order");
   tercel_onnx_return_all(c, n);
 }
 
 void tercel_onnx_build_average_pool(tercel_onnx_call *c) {
-  tercel_node *const n = pool(c, "average", 1);
-  tercel_onnx_copy_int(c, n, "count_include_pad");
-  tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+  tercel_onnx_return(c, 0, tercel_onnx_pool(c, "average", tercel_onnx_in(c, 0)));
 }
 
 /* LpPool-1 gave p as a float. */
@@ -105,7 +109,7 @@ static int64_t norm_order(tercel_onnx_call *c) {
 }
 
 void tercel_onnx_build_lp_pool(tercel_onnx_call *c) {
-  tercel_node *const n = pool(c, "lp", 1);
+  tercel_node *const n = pool(c, "lp", tercel_onnx_in(c, 0), 1);
   tercel_onnx_set_int(c, n, "p", norm_order(c));
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }

@@ -150,8 +150,7 @@ static tercel_value *hardmax(tercel_onnx_call *c, tercel_value *x, int64_t axis)
   return tercel_onnx_end(c, n);
 }
 
-static tercel_value *soft_of(tercel_onnx_call *c, tercel_value *x, int64_t axis) {
-  const soft kind = (soft)c->row->detail;
+static tercel_value *soft_of(tercel_onnx_call *c, tercel_value *x, int64_t axis, soft kind) {
   if (kind == HARDMAX) return hardmax(c, x, axis);
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_softmax, 1, x);
   tercel_onnx_set_int(c, n, "axis", axis);
@@ -160,21 +159,26 @@ static tercel_value *soft_of(tercel_onnx_call *c, tercel_value *x, int64_t axis)
 }
 
 void tercel_onnx_build_softmax(tercel_onnx_call *c) {
-  tercel_onnx_return(c, 0, soft_of(c, tercel_onnx_in(c, 0), tercel_onnx_get_int(c, "axis", -1)));
+  const int64_t axis = tercel_onnx_get_int(c, "axis", -1);
+  tercel_onnx_return(c, 0, soft_of(c, tercel_onnx_in(c, 0), axis, (soft)c->row->detail));
 }
 
 /* Before version 13 it went over all axes from 'axis' on, taken as one. */
-void tercel_onnx_build_softmax1(tercel_onnx_call *c) {
-  tercel_value *const x = tercel_onnx_in(c, 0);
+static tercel_value *flat_soft_of(tercel_onnx_call *c, tercel_value *x, int64_t axis, soft kind) {
   const int rank = tercel_onnx_rank(c, x);
-  int64_t axis = tercel_onnx_get_int(c, "axis", 1);
   if (axis < 0) axis += rank;
-  if (axis == rank - 1) {
-    tercel_onnx_return(c, 0, soft_of(c, x, axis));
-    return;
-  }
+  if (axis == rank - 1) return soft_of(c, x, axis, kind);
   tercel_node *const flat = tercel_onnx_begin(c, &tercel_op_flatten, 1, x);
   tercel_onnx_set_int(c, flat, "axis", axis);
-  tercel_value *const y = soft_of(c, tercel_onnx_end(c, flat), 1);
-  tercel_onnx_return(c, 0, tercel_onnx_reshape(c, y, tercel_onnx_shape_of(c, x)));
+  tercel_value *const y = soft_of(c, tercel_onnx_end(c, flat), 1, kind);
+  return tercel_onnx_reshape(c, y, tercel_onnx_shape_of(c, x));
+}
+
+void tercel_onnx_build_softmax1(tercel_onnx_call *c) {
+  const int64_t axis = tercel_onnx_get_int(c, "axis", 1);
+  tercel_onnx_return(c, 0, flat_soft_of(c, tercel_onnx_in(c, 0), axis, (soft)c->row->detail));
+}
+
+tercel_value *tercel_onnx_flat_softmax(tercel_onnx_call *c, tercel_value *x, int64_t axis) {
+  return flat_soft_of(c, x, axis, SOFTMAX);
 }

@@ -214,12 +214,14 @@ void tercel_onnx_build_qlinear_matmul(tercel_onnx_call *c) {
 }
 
 /* The bias is in units of x_scale * w_scale. */
-void tercel_onnx_build_qlinear_conv(tercel_onnx_call *c) {
+tercel_value *tercel_onnx_quantized_conv(tercel_onnx_call *c, tercel_value *x) {
   tercel_value *const w = tercel_onnx_in(c, 3);
-  tercel_value *const sums =
-      integer_conv(c, tercel_onnx_in(c, 0), tercel_onnx_in(c, 2), w, tercel_onnx_in(c, 5), tercel_onnx_in(c, 8));
+  tercel_value *const sums = integer_conv(c, x, tercel_onnx_in(c, 2), w, tercel_onnx_in(c, 5), tercel_onnx_in(c, 8));
   const int spatial = tercel_onnx_rank(c, w) - 2;
   tercel_value *const w_scale = per_channel(c, tercel_onnx_in(c, 4), spatial);
-  tercel_onnx_return(c, 0,
-                     requantize(c, sums, tercel_onnx_in(c, 1), w_scale, tercel_onnx_in(c, 6), tercel_onnx_in(c, 7)));
+  return requantize(c, sums, tercel_onnx_in(c, 1), w_scale, tercel_onnx_in(c, 6), tercel_onnx_in(c, 7));
+}
+
+void tercel_onnx_build_qlinear_conv(tercel_onnx_call *c) {
+  tercel_onnx_return(c, 0, tercel_onnx_quantized_conv(c, tercel_onnx_in(c, 0)));
 }

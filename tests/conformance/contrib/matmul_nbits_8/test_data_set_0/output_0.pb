@@ -1,1 +1,1 @@
-Bo0JHóžÆÁ)M´AM+aAq–Â'_‘Be­<AÓhA--…BÉy	AÁ¡BxýŸB¥“ÂŸ9BÀÝæÁY'–Au1¢ÁK)ÞÁûG0A
+Bo0JHÉ¶½B_ÁTÁHÊ»ÁaÁUB7oBÍ-Aã¹ÑBSlAÚØÀ×DA”ÔBÔ§A¯ZƒBÅ[AUK¬A+¬ª@£…§Â\\ºÁ

@@ -1,1 +1,1 @@
-Bo0J{UÕ¤N][zL‰”hvàH#Ÿld
+Bo0JlDrtÿ^]MnA5}3…°['D>R
