@@ -75,6 +75,12 @@ tercel_status tercel_file_open(const char *path, bool use_mmap, tercel_file *out
   return status;
 }
 
+void tercel_file_forget(const tercel_file *file, size_t offset, size_t bytes) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t begin = (offset + page - 1) / page * page, end = (offset + bytes) / page * page; /* whole pages only */
+  if (file->mapped && begin < end) (void)madvise((void *)(uintptr_t)(file->data + begin), end - begin, MADV_DONTNEED);
+}
+
 void tercel_file_close(tercel_file *file) {
   if (file->mapped)
     munmap((void *)(uintptr_t)file->data, file->size);

@@ -19,6 +19,8 @@ typedef struct tercel_file {
 tercel_status tercel_file_open(const char *path, bool use_mmap, tercel_file *out, tercel_error *err);
 /* Safe on a zeroed struct. */
 void tercel_file_close(tercel_file *file);
+/* What lies at file->data + offset won't be read soon: the pages of a mapping leave this process's memory, and come back when touched. */
+void tercel_file_forget(const tercel_file *file, size_t offset, size_t bytes);
 
 /* Folders that files of a model may lie in besides the model's own, their subfolders included. */
 typedef struct tercel_folders {

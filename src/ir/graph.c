@@ -194,6 +194,12 @@ static void remove_from_inputs(tercel_graph *graph, const tercel_value *value) {
   }
 }
 
+void tercel_value_drop_data(tercel_value *value) {
+  ((tercel_tensor *)(uintptr_t)value->constant)->data = NULL;
+  tercel_storage_release(value->storage);
+  value->storage = NULL;
+}
+
 void tercel_graph_remove_value(tercel_value *value) {
   tercel_graph *const graph = value->graph;
   if (value->producer)

@@ -33,8 +33,9 @@ struct tercel_value {
   tercel_graph *graph;
   tercel_node *producer; /* NULL: graph input or constant */
   uint32_t producer_index;
-  const tercel_tensor *constant; /* not NULL: a constant; its data lies in `storage` (or is borrowed from the caller) */
-  tercel_storage *storage;       /* holds a reference */
+  const tercel_tensor *
+      constant; /* not NULL: a constant; its data lies in `storage` (or is borrowed from the caller); data NULL: dropped */
+  tercel_storage *storage; /* holds a reference */
   tercel_use *uses;
   uint32_t num_uses, uses_capacity;
   uint32_t num_output_uses; /* times it is an output of the graph */
@@ -139,6 +140,8 @@ static inline tercel_value *tercel_node_input(const tercel_node *node, size_t i)
 static inline tercel_value *tercel_node_output(const tercel_node *node, size_t i) {
   return i < node->num_outputs ? node->outputs[i] : NULL;
 }
+/* For a constant whose contents nobody will read any more: its storage is given back, its shape stays. */
+void tercel_value_drop_data(tercel_value *value);
 /* Total of uses by nodes and as outputs. */
 static inline uint32_t tercel_value_num_uses(const tercel_value *value) {
   return value->num_uses + value->num_output_uses;

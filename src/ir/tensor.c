@@ -61,6 +61,11 @@ void *tercel_storage_data(const tercel_storage *storage) { return storage->data;
 
 size_t tercel_storage_size(const tercel_storage *storage) { return storage->size; }
 
+void tercel_storage_forget(const tercel_storage *storage, const void *data, size_t bytes) {
+  if (storage != NULL && storage->file.mapped)
+    tercel_file_forget(&storage->file, (size_t)((const uint8_t *)data - storage->file.data), bytes);
+}
+
 bool tercel_storage_is_mapped(const tercel_storage *storage) { return storage->file.mapped; }
 
 int64_t tercel_tensor_num_elements(const tercel_tensor *tensor) {

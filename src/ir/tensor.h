@@ -19,6 +19,8 @@ void tercel_storage_release(tercel_storage *storage);           /* NULL is fine 
 void *tercel_storage_data(const tercel_storage *storage);
 size_t tercel_storage_size(const tercel_storage *storage);
 bool tercel_storage_is_mapped(const tercel_storage *storage);
+/* These bytes of it were copied or packed: where they are a mapped file's, their pages may leave memory (tercel_file_forget). */
+void tercel_storage_forget(const tercel_storage *storage, const void *data, size_t bytes);
 
 /* Elements of a tensor whose dims were checked already (no overflow possible). */
 int64_t tercel_tensor_num_elements(const tercel_tensor *tensor);

@@ -38,6 +38,18 @@ static void note_unsupported(lowering *lower, const tercel_node *node) {
   tercel_text_add(&lower->unsupported, ")");
 }
 
+/* Constants that a kernel packed whole need not stay in memory, unless another node reads them. */
+static void forget_packed(const tercel_step *step) {
+  const tercel_node *const node = step->node;
+  for (uint32_t i = 0; i < node->num_inputs && i < 32; ++i) {
+    tercel_value *const value = node->inputs[i];
+    if (!(step->state.unused_inputs & (1u << i)) || value == NULL || value->constant == NULL) continue;
+    tercel_storage_forget(value->storage, value->constant->data, value->constant->bytes);
+    const bool in_memory = value->storage != NULL && !tercel_storage_is_mapped(value->storage);
+    if (in_memory && tercel_value_num_uses(value) == 1) tercel_value_drop_data(value);
+  }
+}
+
 static tercel_status choose_kernel(lowering *lower, tercel_step *step, tercel_error *err) {
   const tercel_node *const node = step->node;
   const tercel_kernel *kernel;
@@ -52,12 +64,13 @@ static tercel_status choose_kernel(lowering *lower, tercel_step *step, tercel_er
     const tercel_status status = kernel->prepare(kernel, node, lower->num_threads, &state, err);
     if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
     step->state = state;
+    forget_packed(step);
   }
   step->kernel = kernel;
   return TERCEL_OK;
 }
 
-static tercel_status lower_graph(lowering *lower, const tercel_graph *graph, tercel_plan **out, tercel_error *err);
+static tercel_status lower_graph(lowering *lower, tercel_graph *graph, tercel_plan **out, tercel_error *err);
 
 static tercel_status lower_node(lowering *lower, tercel_plan *plan, tercel_step *step, tercel_error *err) {
   const tercel_node *const node = step->node;
@@ -86,7 +99,7 @@ static void count_lives(tercel_plan *plan) {
   for (uint32_t i = 0; i < graph->num_outputs; ++i) plan->lives[graph->outputs[i]->id].last = TERCEL_NO_STEP;
 }
 
-static tercel_status lower_graph(lowering *lower, const tercel_graph *graph, tercel_plan **out, tercel_error *err) {
+static tercel_status lower_graph(lowering *lower, tercel_graph *graph, tercel_plan **out, tercel_error *err) {
   tercel_status status = TERCEL_OK;
   tercel_plan *const plan = tercel_zalloc(sizeof *plan);
   if (plan == NULL) return tercel_fail_memory(err, sizeof *plan, "a plan");
@@ -131,8 +144,8 @@ static void report_reference(const tercel_plan *plan) {
                  tercel_ops()[i]->name, counts[i] > 1 ? "s" : "");
 }
 
-tercel_status tercel_plan_create(const tercel_graph *graph, const tercel_backend *backend, int num_threads,
-                                 tercel_plan **out, tercel_error *err) {
+tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, int num_threads, tercel_plan **out,
+                                 tercel_error *err) {
   lowering lower = {.backend = backend, .num_threads = num_threads};
   tercel_plan *plan = NULL;
   tercel_status status = lower_graph(&lower, graph, &plan, err);

@@ -149,6 +149,25 @@ static void test_write(void **state) {
   assert_fails(tercel_file_write(path_of("model"), "x", 1, &err), TERCEL_IO, &err, "model"); /* a folder stands there */
 }
 
+/* Pages that were forgotten come back as they were: whole pages, parts of some, and memory that is no mapping. */
+static void test_forget(void **state) {
+  (void)state;
+  tercel_error err = {0};
+  enum { SIZE = 5 * 65536 + 77 };
+  static char text[SIZE];
+  for (int i = 0; i < SIZE; i++) text[i] = (char)('a' + i % 23);
+  assert_ok(tercel_file_write(path_of("secret"), text, SIZE, &err), &err);
+  for (int use_mmap = 0; use_mmap < 2; use_mmap++) {
+    tercel_file file = {0};
+    assert_ok(tercel_file_open(path_of("secret"), use_mmap, &file, &err), &err);
+    assert_memory_equal(file.data, text, SIZE);
+    const size_t parts[][2] = {{0, SIZE}, {1, 10}, {65536, 0}, {100, 3 * 65536}, {SIZE, 0}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) tercel_file_forget(&file, parts[i][0], parts[i][1]);
+    assert_memory_equal(file.data, text, SIZE);
+    tercel_file_close(&file);
+  }
+}
+
 static void test_folder_of_path(void **state) {
   (void)state;
   char folder[PATH_MAX];
@@ -161,9 +180,10 @@ static void test_folder_of_path(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_open),   cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_inside), cmocka_unit_test(test_allowed_folders),
-      cmocka_unit_test(test_write),  cmocka_unit_test(test_folder_of_path),
+      cmocka_unit_test(test_open),           cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_inside),         cmocka_unit_test(test_allowed_folders),
+      cmocka_unit_test(test_write),          cmocka_unit_test(test_forget),
+      cmocka_unit_test(test_folder_of_path),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

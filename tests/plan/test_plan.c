@@ -136,6 +136,26 @@ static void test_rows_of_nested_plans(void **state) {
   tercel_graph_destroy(graph);
 }
 
+/* What a kernel packed leaves memory, unless somebody else reads it. */
+static void test_packed_constants(void **state) {
+  (void)state;
+  tercel_error err = {0};
+  tercel_plan *plan = NULL;
+  tercel_graph *graph = parse("graph \"g\" (%x: f32[2, 2]) {\n"
+                              "  %a: f32[2, 2] = constant data(1, 2, 3, 4)\n"
+                              "  %b: f32[2, 2] = constant data(1, 2, 3, 4)\n"
+                              "  %y = matmul(%x, %a)\n"
+                              "  %z = matmul(%y, %b)\n"
+                              "  %u = matmul(%z, %b)\n  return %u\n}\n");
+  assert_ok(tercel_plan_create(graph, tercel_cpu_backend(), 1, &plan, &err), &err);
+  assert_int_equal(plan->num_steps, 3);
+  assert_null(plan->steps[0].node->inputs[1]->constant->data);
+  assert_int_equal(plan->steps[0].node->inputs[1]->constant->dims[1], 2);
+  assert_non_null(plan->steps[1].node->inputs[1]->constant->data);
+  tercel_plan_destroy(plan);
+  tercel_graph_destroy(graph);
+}
+
 static void test_nothing_to_do(void **state) {
   (void)state;
   tercel_error err = {0};
@@ -148,9 +168,9 @@ static void test_nothing_to_do(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_that_supports),
-                                     cmocka_unit_test(test_all_unsupported_at_once),
-                                     cmocka_unit_test(test_prepare_fails), cmocka_unit_test(test_rows_of_nested_plans),
-                                     cmocka_unit_test(test_nothing_to_do)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_first_that_supports), cmocka_unit_test(test_all_unsupported_at_once),
+      cmocka_unit_test(test_prepare_fails),       cmocka_unit_test(test_rows_of_nested_plans),
+      cmocka_unit_test(test_packed_constants),    cmocka_unit_test(test_nothing_to_do)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,6 +103,7 @@ static tercel_status use_bytes(load *l, const char *data, tercel_storage *storag
   }
   TERCEL_TRY(new_storage(l, l->tensor.bytes, err));
   memcpy(l->tensor.data, data, l->tensor.bytes);
+  tercel_storage_forget(storage, data, l->tensor.bytes);
   return TERCEL_OK;
 }
 
