@@ -1,5 +1,6 @@
 /* pointwise: a program over elements; its inputs broadcast against each other as numpy does. */
 #include "ops/move.h"
+#include "ops/pointwise_rows.h"
 
 static tercel_status infer_dtype(tercel_infer *infer, const tercel_program *program, tercel_error *err) {
   tercel_dtype dtypes[TERCEL_PROGRAM_MAX_INPUTS] = {TERCEL_DTYPE_NONE};
@@ -191,6 +192,7 @@ static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   (void)err;
   const tercel_program *program = tercel_node_program(eval->node, "program");
   tercel_tensor *out = eval->out[0];
+  if (tercel_pointwise_eval_rows(program, eval->in, out)) return TERCEL_OK;
   tercel_dtype dtypes[TERCEL_PROGRAM_MAX_INPUTS];
   int64_t strides[TERCEL_PROGRAM_MAX_INPUTS][TERCEL_MAX_RANK];
   for (size_t i = 0; i < eval->num_inputs; ++i) {

@@ -87,8 +87,9 @@ static tercel_status apply_mul(const single *s, tercel_error *err) {
 /* x - c = x + -c, exactly. */
 static tercel_status apply_sub(const single *s, tercel_error *err) {
   const tercel_tensor *const t = s->b->constant;
-  if (!t || !tercel_dtype_is_float(t->dtype)) return TERCEL_OK;
+  if (!t) return TERCEL_OK;
   if (is_all(s->b, 0)) return give_input(s, "neutral-element", err);
+  if (!tercel_dtype_is_float(t->dtype)) return TERCEL_OK;
   tercel_value *negative;
   TERCEL_TRY(tercel_graph_add_new_constant(s->node->graph, s->b->name, t->dtype, t->rank, t->dims, &negative, err));
   const int64_t count = tercel_tensor_num_elements(t);

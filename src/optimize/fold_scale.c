@@ -6,7 +6,7 @@
  *     conv(x + c, w)       = conv(x, w) + sum(w c)         without padding only
  *     s matmul(a, b)       = matmul(a, b) with alpha * s   one factor for all
  *
- * New weights are computed in f64 and rounded once. */
+ * Of new weights each is rounded once. */
 #include <math.h>
 #include <string.h>
 
@@ -106,19 +106,31 @@ static tercel_status new_bias(const maker *m, tercel_value **out, tercel_error *
   return TERCEL_OK;
 }
 
+/* to[i] = from[i] times (divided by) factor[i * step]; products and quotients of two f32 are rounded once in f32 too. */
+static void scale_row(const float *from, const float *factor, int64_t step, bool divide, float *to, int64_t n) {
+  if (divide)
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] / factor[i * step];
+  else if (step)
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] * factor[i];
+  else
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] * *factor;
+}
+
 static tercel_status scale_weights(const maker *m, const layout *l, const tercel_tensor *c, bool divide,
                                    tercel_error *err) {
   tercel_value *weights;
   TERCEL_TRY(add_like(m->node->inputs[WEIGHTS], &weights, err));
-  const float *from = m->weights->data;
+  const float *from = m->weights->data, *factors = c->data;
+  const int64_t step = is_scalar(c) ? 0 : 1;
   float *to = weights->constant->data;
   for (int64_t g = 0; g < l->groups; g++)
-    for (int64_t r = 0; r < l->repeats; r++)
-      for (int64_t k = 0; k < l->per_group; k++) {
-        const double factor = at_channel(c, g * l->per_group + k);
-        for (int64_t i = 0; i < l->inner; i++, from++, to++)
-          *to = (float)(divide ? (double)*from / factor : (double)*from * factor);
-      }
+    for (int64_t r = 0; r < l->repeats; r++) {
+      const float *const of_group = factors + g * l->per_group * step;
+      const bool is_row = l->inner == 1; /* a factor each element: the channels themselves are the row */
+      const int64_t rows = is_row ? 1 : l->per_group, length = is_row ? l->per_group : l->inner;
+      for (int64_t k = 0; k < rows; k++, from += length, to += length)
+        scale_row(from, of_group + k * step, is_row ? step : 0, divide, to, length);
+    }
   return tercel_node_set_input(m->node, WEIGHTS, weights, err);
 }
 

@@ -4,7 +4,7 @@
 #include "optimize/rewrite.h"
 
 /* Larger constants are equal only when they are the same bytes in memory: hashing them would read all weights. */
-enum { MAX_HASHED_BYTES = 64 << 10 };
+enum { MAX_HASHED_BYTES = 4 << 10 };
 
 static void add_number(tercel_text *key, int64_t number) {
   tercel_text_add_bytes(key, (const char *)&number, sizeof number);

@@ -1,4 +1,6 @@
 /* pointwise: types, contents that shapes are made of, values and errors. */
+#include <stdio.h>
+
 #include "ops/check.h"
 
 static void test_types(void **state) {
@@ -72,8 +74,50 @@ static void test_values(void **state) {
                0);
 }
 
+/* The same function by rows and, with a copy behind it, element by element. */
+#define BOTH(fn)                                                                                                       \
+  " %y" fn " = pointwise(%a, %b) {program = {2: " fn "(%0, %1)}} %z" fn " = pointwise(%a, %b) {program = {2: " fn      \
+  "(%0, %1); copy(%2)}} "
+
+static void test_rows(void **state) {
+  (void)state;
+  static const char *const operands[] = {
+      "%a: f32[2, 3] = constant data(0.1, -2.7, 3e-39, 4.5, 1e30, -6) %b: f32[2, 3] = constant data(7.3, 1e-3, 3, 0.7, "
+      "1e10, 9)",
+      "%a: f32[2, 3] = constant data(0.1, -2.7, 3, 4.5, 5, -6) %b: f32[3] = constant data(7.3, 1e-3, 3)",
+      "%a: f32[2, 3] = constant data(0.1, -2.7, 3, 4.5, 5, -6) %b: f32[2, 1] = constant data(7.3, 1e-3)",
+      "%a: f32[] = constant data(0.1) %b: f32[2, 3] = constant data(0.1, -2.7, 3, 4.5, 5, -6)",
+      "%a: f32[2, 1, 3] = constant data(1, 2, 3, 4, 5, 6) %b: f32[2, 1] = constant data(0.3, 0.7)",
+      "%a: f32[2, 3, 1] = constant data(1, 2, 3, 4, 5, 6) %b: f32[3, 1] = constant data(0.3, 0.7, 3)",
+  };
+  for (size_t i = 0; i < sizeof operands / sizeof *operands; ++i) {
+    char body[2000];
+    snprintf(body, sizeof body, "%s%s", operands[i],
+             BOTH("add") BOTH("sub") BOTH("mul")
+                 BOTH("div") " return %yadd, %zadd, %ysub, %zsub, %ymul, %zmul, %ydiv, %zdiv");
+    check_values(body, 0);
+  }
+  static const char *const casts[][3] = {
+      {"i8", "-128, 127, 5", "f32"}, {"u8", "0, 255, 5", "f32"}, {"i32", "16777217, -2147483648, 33554435", "f32"},
+      {"i8", "-128, 127, 5", "i32"}, {"u8", "0, 255, 5", "i32"},
+  };
+  for (size_t i = 0; i < sizeof casts / sizeof *casts; ++i) {
+    char body[500];
+    snprintf(body, sizeof body,
+             "%%a: %s[3] = constant data(%s) %%y = pointwise(%%a) {program = {1: cast:%s<1, 0>(%%0)}} "
+             "%%z = pointwise(%%a) {program = {1: cast:%s<1, 0>(%%0); copy:%s(%%1)}} return %%y, %%z",
+             casts[i][0], casts[i][1], casts[i][2], casts[i][2], casts[i][2]);
+    check_values(body, 0);
+  }
+  check_values("%a: i32[3] = constant data(-2147483648, 5, 2) %b: i32[] = constant data(1) "
+               "%y = pointwise(%a, %b) {program = {2: sub:i32(%0, %1)}} %z: i32[3] = constant data(2147483647, 4, 1) "
+               "return %y, %z",
+               0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_types), cmocka_unit_test(test_contents),
-                                     cmocka_unit_test(test_rejects), cmocka_unit_test(test_values)};
+                                     cmocka_unit_test(test_rejects), cmocka_unit_test(test_values),
+                                     cmocka_unit_test(test_rows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
