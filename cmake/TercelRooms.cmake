@@ -28,11 +28,14 @@ endfunction()
 # The levels of this architecture, weak to strong, and what each is compiled with.  TERCEL_LEVEL is the suffix of a
 # kernel's symbols (tercel_softmax_f32_avx2); TERCEL_LEVEL_AVX2=1 and the like are for the preprocessor.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  set(TERCEL_LEVELS baseline avx2 avx512)
+  set(TERCEL_LEVELS baseline avx2 avx512 avx512_vnni)
   set(TERCEL_LEVEL_baseline -mtune=generic)
   set(TERCEL_LEVEL_avx2 -mavx2 -mfma -mf16c -mtune=generic)
   set(TERCEL_LEVEL_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
                           -mtune=generic)
+  # A level that only some kernels gain by: these files alone are compiled for it.
+  set(TERCEL_LEVEL_avx512_vnni ${TERCEL_LEVEL_avx512} -mavx512vnni)
+  set(TERCEL_LEVEL_avx512_vnni_FILES gemm8)
 else()
   set(TERCEL_LEVELS baseline)
   set(TERCEL_LEVEL_baseline)
@@ -47,7 +50,12 @@ function(tercel_kernels link)
   foreach(level ${TERCEL_LEVELS})
     set(target tercel_kernels_${level})
     string(TOUPPER ${level} upper)
-    add_library(${target} OBJECT ${sources})
+    set(level_sources ${sources})
+    if(TERCEL_LEVEL_${level}_FILES)
+      list(TRANSFORM TERCEL_LEVEL_${level}_FILES REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/\\1.c"
+           OUTPUT_VARIABLE level_sources)
+    endif()
+    add_library(${target} OBJECT ${level_sources})
     target_link_libraries(${target} PRIVATE TercelOwn)
     # -Wno-psabi: vec.h is inlined whole, so no vector is passed by an ABI that depends on the level.
     # -Wno-pass-failed: without optimization clang says of each loop that asks for it that it was not vectorized.

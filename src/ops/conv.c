@@ -1,7 +1,7 @@
 /* conv and conv_transpose: grouped, any number of spatial dims, with bias and epilogue. */
 #include <string.h>
 
-#include "ops/epilogue.h"
+#include "ops/linear.h"
 
 enum { X, W, BIAS, FIRST_EXTRA };
 
@@ -30,7 +30,7 @@ static tercel_status fail_channels(const tercel_node *node, const char *what, te
                      (long long)found, (long long)want);
 }
 
-/* Whether the channels of x, w and bias agree with each other and with group; *out_channels for the result. */
+/* Whether the channels of x and w agree with each other and with group; *out_channels for the result. */
 static tercel_status infer_channels(tercel_infer *infer, tercel_dim *out_channels, tercel_error *err) {
   const tercel_node *node = infer->node;
   const tercel_dim *x = infer->in[X]->type.shape.dims, *w = infer->in[W]->type.shape.dims;
@@ -41,17 +41,24 @@ static tercel_status infer_channels(tercel_infer *infer, tercel_dim *out_channel
     return fail_channels(node, "the input's number of channels", x[1], in_channels, err);
   if (tercel_dim_is_known(w[0]) && w[0] % group != 0)
     return fail_channels(node, "the rest of weight dim 0 divided by group", w[0] % group, 0, err);
-  const tercel_fact *bias = infer->num_inputs > BIAS ? infer->in[BIAS] : NULL;
-  if (bias == NULL || bias->type.shape.rank < 0) return TERCEL_OK;
-  if (bias->type.shape.rank != 1) return fail_channels(node, "the bias's rank", bias->type.shape.rank, 1, err);
-  const tercel_dim length = bias->type.shape.dims[0];
-  if (tercel_dim_is_known(length) && tercel_dim_is_known(*out_channels) && length != *out_channels)
-    return fail_channels(node, "the bias's length", length, *out_channels, err);
   return TERCEL_OK;
 }
 
-static tercel_status infer_shape(tercel_infer *infer, tercel_shape *out, tercel_error *err) {
+static tercel_status check_bias(const tercel_infer *infer, const tercel_shape *result, tercel_error *err) {
   const tercel_node *node = infer->node;
+  const tercel_fact *bias = infer->num_inputs > BIAS ? infer->in[BIAS] : NULL;
+  if (bias == NULL || bias->type.shape.rank < 0 || result->rank < 0) return TERCEL_OK;
+  if (bias->type.shape.rank != 1) return fail_channels(node, "the bias's rank", bias->type.shape.rank, 1, err);
+  const tercel_dim length = bias->type.shape.dims[0], out_channels = result->dims[1];
+  if (tercel_dim_is_known(length) && tercel_dim_is_known(out_channels) && length != out_channels)
+    return fail_channels(node, "the bias's length", length, out_channels, err);
+  return TERCEL_OK;
+}
+
+tercel_status tercel_infer_conv_shape(tercel_infer *infer, tercel_shape *out, tercel_error *err) {
+  const tercel_node *node = infer->node;
+  const int64_t group = tercel_node_int(node, "group");
+  if (group < 1 || group > INT32_MAX) return fail_channels(node, "group", group, 1, err);
   const tercel_shape *x = &infer->in[X]->type.shape, *w = &infer->in[W]->type.shape;
   if (x->rank >= 0 && x->rank < 3) return fail_channels(node, "the input's rank", x->rank, 3, err);
   if (w->rank >= 0 && w->rank < 3) return fail_channels(node, "the weight's rank", w->rank, 3, err);
@@ -65,12 +72,11 @@ static tercel_status infer_shape(tercel_infer *infer, tercel_shape *out, tercel_
 }
 
 static tercel_status infer(tercel_infer *infer, tercel_error *err) {
-  const int64_t group = tercel_node_int(infer->node, "group");
-  if (group < 1 || group > INT32_MAX) return fail_channels(infer->node, "group", group, 1, err);
   TERCEL_TRY(check_dtypes(infer, err));
   tercel_type *type = &infer->out[0].type;
   type->dtype = infer->in[X]->type.dtype;
-  TERCEL_TRY(infer_shape(infer, &type->shape, err));
+  TERCEL_TRY(tercel_infer_conv_shape(infer, &type->shape, err));
+  TERCEL_TRY(check_bias(infer, &type->shape, err));
   return tercel_infer_epilogue(infer, FIRST_EXTRA, type, err);
 }
 
@@ -199,15 +205,10 @@ static void store(tercel_eval_epilogue *epilogue, int64_t index, const sum *s, c
     tercel_eval_epilogue_store_f64(epilogue, index, sum_reals(s, o) + (o->bias == NULL ? 0 : o->bias[m]));
 }
 
-/* Sums in double, rounded once to the operands' dtype (integers wrap), then the epilogue. */
-static tercel_status eval(tercel_eval *eval, tercel_error *err) {
+static tercel_status sum_all(tercel_eval *eval, const operands *o, tercel_eval_epilogue *epilogue, tercel_error *err) {
   tercel_conv_geometry g;
   TERCEL_TRY(tercel_conv_get_geometry(eval->node, eval->in[X], eval->in[W], &g, err));
-  tercel_eval_epilogue epilogue;
-  TERCEL_TRY(tercel_eval_epilogue_start(eval, FIRST_EXTRA, eval->in[X]->dtype, &epilogue, err));
-  operands o;
   int64_t *table = NULL;
-  TERCEL_TRY(widen(eval, &o, err));
   TERCEL_TRY(make_table(eval, &g, &table, err));
 
   const bool transposed = is_transposed(eval->node);
@@ -227,14 +228,28 @@ static tercel_status eval(tercel_eval *eval, tercel_error *err) {
                .w_step = w_in};
       for (int64_t at = 0; at < g.out_size; ++at) {
         s.table = table + at * g.kernel_size;
-        store(&epilogue, index++, &s, &o, m);
+        store(epilogue, index++, &s, o, m);
       }
     }
   }
   return TERCEL_OK;
 }
 
-static double flops(const tercel_node *node, const tercel_tensor *const *in, const tercel_tensor *const *out) {
+tercel_status tercel_conv_sum_i64(tercel_eval *eval, const int64_t *x, const int64_t *w, tercel_eval_epilogue *epilogue,
+                                  tercel_error *err) {
+  return sum_all(eval, &(operands){.whole_x = x, .whole_w = w}, epilogue, err);
+}
+
+/* Sums in double, rounded once to the operands' dtype (integers wrap), then the epilogue. */
+static tercel_status eval(tercel_eval *eval, tercel_error *err) {
+  tercel_eval_epilogue epilogue;
+  operands o;
+  TERCEL_TRY(tercel_eval_epilogue_start(eval, FIRST_EXTRA, eval->in[X]->dtype, &epilogue, err));
+  TERCEL_TRY(widen(eval, &o, err));
+  return sum_all(eval, &o, &epilogue, err);
+}
+
+double tercel_conv_flops(const tercel_node *node, const tercel_tensor *const *in, const tercel_tensor *const *out) {
   const tercel_tensor *moving = is_transposed(node) ? in[X] : out[0]; /* each of its elements meets every tap */
   const tercel_tensor *w = in[W];
   const int64_t group = tercel_node_int(node, "group");
@@ -275,7 +290,7 @@ const tercel_op tercel_op_conv = {.name = "conv",
                                   .attrs = conv_attrs,
                                   .infer = infer,
                                   .eval = eval,
-                                  .flops = flops};
+                                  .flops = tercel_conv_flops};
 
 const tercel_op tercel_op_conv_transpose = {.name = "conv_transpose",
                                             .id = TERCEL_OP_CONV_TRANSPOSE,
@@ -287,4 +302,4 @@ const tercel_op tercel_op_conv_transpose = {.name = "conv_transpose",
                                             .attrs = conv_transpose_attrs,
                                             .infer = infer,
                                             .eval = eval,
-                                            .flops = flops};
+                                            .flops = tercel_conv_flops};

@@ -1,7 +1,7 @@
 /* matmul: numpy's matrix product over the last two dims, with bias and epilogue. */
 #include <string.h>
 
-#include "ops/epilogue.h"
+#include "ops/linear.h"
 
 enum { A, B, BIAS, FIRST_EXTRA };
 
@@ -52,7 +52,7 @@ static tercel_shape batch_shape(const tercel_shape *shape) {
   return batch;
 }
 
-static tercel_status infer_shape(tercel_infer *infer, tercel_shape *out, tercel_error *err) {
+tercel_status tercel_infer_matmul_shape(tercel_infer *infer, tercel_shape *out, tercel_error *err) {
   const tercel_node *node = infer->node;
   const tercel_shape *a = &infer->in[A]->type.shape, *b = &infer->in[B]->type.shape;
   if (a->rank < 0 || b->rank < 0) return TERCEL_OK;
@@ -69,10 +69,17 @@ static tercel_status infer_shape(tercel_infer *infer, tercel_shape *out, tercel_
   TERCEL_TRY(tercel_infer_broadcast(infer, &a_batch, &b_batch, out, err));
   if (a->rank > 1) out->dims[out->rank++] = m;
   if (b->rank > 1) out->dims[out->rank++] = n;
+  return TERCEL_OK;
+}
 
+static tercel_status check_bias(const tercel_infer *infer, tercel_error *err) {
+  const tercel_node *node = infer->node;
   const tercel_fact *bias = infer->num_inputs > BIAS ? infer->in[BIAS] : NULL;
-  if (bias == NULL || bias->type.shape.rank < 0) return TERCEL_OK;
+  const tercel_shape *b = &infer->in[B]->type.shape;
+  if (bias == NULL || bias->type.shape.rank < 0 || b->rank < 0) return TERCEL_OK;
   const tercel_shape *s = &bias->type.shape;
+  tercel_dim k, n;
+  matrix_dims(b, tercel_node_int(node, "trans_b") != 0, true, &k, &n);
   if (s->rank != 1 || b->rank == 1 || (tercel_dim_is_known(s->dims[0]) && tercel_dim_is_known(n) && s->dims[0] != n)) {
     tercel_text text = {0};
     tercel_shape_print(infer->dims, s, &text);
@@ -89,7 +96,8 @@ static tercel_status infer(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(check_dtypes(infer, err));
   tercel_type *type = &infer->out[0].type;
   type->dtype = infer->in[A]->type.dtype;
-  TERCEL_TRY(infer_shape(infer, &type->shape, err));
+  TERCEL_TRY(tercel_infer_matmul_shape(infer, &type->shape, err));
+  TERCEL_TRY(check_bias(infer, err));
   return tercel_infer_epilogue(infer, FIRST_EXTRA, type, err);
 }
 
@@ -171,15 +179,8 @@ static tercel_status eval_float(tercel_eval *eval, const tercel_matmul_geometry 
   return TERCEL_OK;
 }
 
-/* Integers wrap: sums are formed modulo 2^64. */
-static tercel_status eval_integer(tercel_eval *eval, const tercel_matmul_geometry *g, tercel_eval_epilogue *epilogue,
-                                  tercel_error *err) {
-  const tercel_tensor *bias_tensor = eval->num_inputs > BIAS ? eval->in[BIAS] : NULL;
-  const int64_t *a, *b, *bias = NULL;
-  TERCEL_TRY(tercel_eval_widen_i64(eval, eval->in[A], &a, err));
-  TERCEL_TRY(tercel_eval_widen_i64(eval, eval->in[B], &b, err));
-  if (bias_tensor != NULL) TERCEL_TRY(tercel_eval_widen_i64(eval, bias_tensor, &bias, err));
-  const int64_t alpha = tercel_saturate_i64(tercel_node_float(eval->node, "alpha"));
+void tercel_matmul_sum_i64(const tercel_matmul_geometry *g, const int64_t *a, const int64_t *b, const int64_t *bias,
+                           int64_t alpha, tercel_eval_epilogue *epilogue) {
   int64_t index = 0;
   for (int64_t batch = 0; batch < g->batch; ++batch) {
     int64_t at_a, at_b;
@@ -194,6 +195,16 @@ static tercel_status eval_integer(tercel_eval *eval, const tercel_matmul_geometr
       }
     }
   }
+}
+
+static tercel_status eval_integer(tercel_eval *eval, const tercel_matmul_geometry *g, tercel_eval_epilogue *epilogue,
+                                  tercel_error *err) {
+  const tercel_tensor *bias_tensor = eval->num_inputs > BIAS ? eval->in[BIAS] : NULL;
+  const int64_t *a, *b, *bias = NULL;
+  TERCEL_TRY(tercel_eval_widen_i64(eval, eval->in[A], &a, err));
+  TERCEL_TRY(tercel_eval_widen_i64(eval, eval->in[B], &b, err));
+  if (bias_tensor != NULL) TERCEL_TRY(tercel_eval_widen_i64(eval, bias_tensor, &bias, err));
+  tercel_matmul_sum_i64(g, a, b, bias, tercel_saturate_i64(tercel_node_float(eval->node, "alpha")), epilogue);
   return TERCEL_OK;
 }
 
@@ -206,7 +217,7 @@ static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   return (tercel_dtype_is_float(dtype) ? eval_float : eval_integer)(eval, &g, &epilogue, err);
 }
 
-static double flops(const tercel_node *node, const tercel_tensor *const *in, const tercel_tensor *const *out) {
+double tercel_matmul_flops(const tercel_node *node, const tercel_tensor *const *in, const tercel_tensor *const *out) {
   (void)out;
   tercel_matmul_geometry g;
   tercel_matmul_get_geometry(node, in[A], in[B], &g);
@@ -242,4 +253,4 @@ const tercel_op tercel_op_matmul = {.name = "matmul",
                                     .infer = infer,
                                     .verify = verify,
                                     .eval = eval,
-                                    .flops = flops};
+                                    .flops = tercel_matmul_flops};

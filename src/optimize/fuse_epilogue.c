@@ -1,21 +1,36 @@
-/* Pointwise operators that follow conv, conv_transpose or matmul become its epilogue: activation, residual and the
+/* Pointwise operators that follow conv, conv_transpose, matmul or a product of integers become its epilogue: activation, residual and the
  * like are applied where the result is stored anyway.  Inputs besides the result become extras, and the fused node
  * stands where the pointwise one stood, so that everything it reads is there. */
 #include "optimize/operands.h"
 #include "optimize/rules.h"
 #include "optimize/shapes.h"
 
-enum { FIRST_EXTRA = 3 }; /* of all three operators */
+/* Operators with an epilogue: the dtype of what they give without one, and the input where its extras begin. */
+typedef struct heavy {
+  int op;
+  tercel_dtype dtype;
+  uint32_t first_extra;
+} heavy;
 
-static bool is_heavy(const tercel_node *node) {
-  return tercel_is(node, TERCEL_OP_CONV) || tercel_is(node, TERCEL_OP_CONV_TRANSPOSE) ||
-         tercel_is(node, TERCEL_OP_MATMUL);
+enum { MAX_FIRST_EXTRA = 4 };
+
+static const heavy heavies[] = {{TERCEL_OP_CONV, TERCEL_DTYPE_F32, 3},
+                                {TERCEL_OP_CONV_TRANSPOSE, TERCEL_DTYPE_F32, 3},
+                                {TERCEL_OP_MATMUL, TERCEL_DTYPE_F32, 3},
+                                {TERCEL_OP_MATMUL_INTEGER, TERCEL_DTYPE_I32, 4},
+                                {TERCEL_OP_CONV_INTEGER, TERCEL_DTYPE_I32, 4}};
+
+static const heavy *find_heavy(const tercel_node *node) {
+  for (size_t i = 0; i < sizeof heavies / sizeof *heavies; i++)
+    if (tercel_is(node, heavies[i].op)) return &heavies[i];
+  return NULL;
 }
 
 /* Why input `value` of the pointwise node can't become its maker's own business; NULL when it can. */
 static const char *obstacle(const tercel_value *value, const tercel_node *node, char buffer[TERCEL_REASON_MAX]) {
-  const tercel_value *const odd = !tercel_is_f32(value) ? value : node->outputs[0];
-  if (!tercel_is_f32(odd))
+  const bool fits = tercel_is_f32(value) || value->type.dtype == find_heavy(value->producer)->dtype;
+  const tercel_value *const odd = !fits ? value : node->outputs[0];
+  if (!fits || !tercel_is_f32(odd))
     return tercel_reason(buffer, "'%.100s' is %s, not f32", odd->name, tercel_dtype_name(odd->type.dtype));
   if (!tercel_is_read_only_by(value, node)) return tercel_describe_uses(value, node, buffer);
   if (!tercel_shape_equal(&value->type.shape, &node->outputs[0]->type.shape))
@@ -31,12 +46,13 @@ static const tercel_value *misfit(const tercel_operands *o, const tercel_shape *
 }
 
 /* What the node's epilogue does by now: its result (NULL among the inputs) and extras. */
-static tercel_status read_epilogue(tercel_arena *arena, const tercel_node *heavy, tercel_operands *out, bool *has_one) {
-  const tercel_program *const program = tercel_node_program(heavy, "epilogue");
+static tercel_status read_epilogue(tercel_arena *arena, const tercel_node *maker, tercel_operands *out, bool *has_one) {
+  const tercel_program *const program = tercel_node_program(maker, "epilogue");
   *has_one = program;
   if (!program) return TERCEL_OK;
   *out = (tercel_operands){.arena = arena, .program = *program};
-  for (int i = 1; i < program->num_inputs; i++) out->inputs[i] = heavy->inputs[FIRST_EXTRA + i - 1];
+  for (int i = 1; i < program->num_inputs; i++)
+    out->inputs[i] = maker->inputs[find_heavy(maker)->first_extra + (uint32_t)i - 1];
   return TERCEL_OK;
 }
 
@@ -53,15 +69,17 @@ static tercel_status copy_attrs(const tercel_node *from, tercel_node *to, tercel
 
 /* o: the whole epilogue; its input 0 is the result. */
 static tercel_status replace(tercel_pass_context *context, const char *name, tercel_node *node,
-                             const tercel_node *heavy, const tercel_operands *o, tercel_error *err) {
-  tercel_value *inputs[FIRST_EXTRA + TERCEL_PROGRAM_MAX_INPUTS] = {0};
+                             const tercel_node *maker, const tercel_operands *o, tercel_error *err) {
+  tercel_value *inputs[MAX_FIRST_EXTRA + TERCEL_PROGRAM_MAX_INPUTS] = {0};
   tercel_node *made;
-  for (uint32_t i = 0; i < FIRST_EXTRA; i++) inputs[i] = tercel_node_input(heavy, i);
-  for (int i = 1; i < o->program.num_inputs; i++) inputs[FIRST_EXTRA + i - 1] = o->inputs[i];
-  const size_t own = inputs[2] ? 3 : 2;
-  const size_t count = o->program.num_inputs > 1 ? FIRST_EXTRA + (size_t)o->program.num_inputs - 1 : own;
-  TERCEL_TRY(tercel_rewrite_add((tercel_op_id)heavy->op->id, heavy, inputs, count, node, &made, err));
-  TERCEL_TRY(copy_attrs(heavy, made, err));
+  const uint32_t first_extra = find_heavy(maker)->first_extra;
+  const int num_extras = o->program.num_inputs - 1;
+  for (uint32_t i = 0; i < first_extra; i++) inputs[i] = tercel_node_input(maker, i);
+  for (int i = 0; i < num_extras; i++) inputs[first_extra + (uint32_t)i] = o->inputs[i + 1];
+  size_t count = first_extra + (size_t)num_extras;
+  while (count > 2 && !inputs[count - 1]) count--;
+  TERCEL_TRY(tercel_rewrite_add((tercel_op_id)maker->op->id, maker, inputs, count, node, &made, err));
+  TERCEL_TRY(copy_attrs(maker, made, err));
   TERCEL_TRY(tercel_node_set_program(made, "epilogue", &o->program, err));
   TERCEL_TRY(tercel_infer_node(made, err));
   TERCEL_TRY(tercel_node_add_sources(made, node, err));
@@ -105,7 +123,7 @@ static tercel_status apply_epilogue(tercel_pass_context *context, const char *na
   char buffer[TERCEL_REASON_MAX];
   for (uint32_t i = 0; i < node->num_inputs; i++) {
     tercel_value *const value = node->inputs[i];
-    if (!is_heavy(value->producer)) continue;
+    if (!value->producer || !find_heavy(value->producer)) continue;
     const char *const blocked = obstacle(value, node, buffer);
     if (blocked)
       why = blocked;

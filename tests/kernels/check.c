@@ -8,7 +8,8 @@
 #include "base/time.h"
 
 void check_levels(void (*fn)(tercel_cpu_level level, void *arg), void *arg) {
-  static const tercel_cpu_level levels[] = {TERCEL_CPU_BASELINE, TERCEL_CPU_AVX2, TERCEL_CPU_AVX512};
+  static const tercel_cpu_level levels[] = {TERCEL_CPU_BASELINE, TERCEL_CPU_AVX2, TERCEL_CPU_AVX512,
+                                            TERCEL_CPU_AVX512_VNNI};
   tercel_error err = {0};
   /* As the process found it: a test that fails leaves another level behind. */
   static tercel_cpu_level best = TERCEL_CPU_LEVEL_COUNT;

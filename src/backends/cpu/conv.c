@@ -88,8 +88,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   return tercel_conv_prepare(node, tercel_conv_pack_rows, out, err);
 }
 
-/* The window sees each input element once, in order. */
-static bool is_pointwise(const tercel_conv_geometry *g) {
+bool tercel_conv_is_pointwise(const tercel_conv_geometry *g) {
   for (int i = 0; i < g->spatial; ++i) {
     const tercel_window *w = &g->windows[i];
     if (w->kernel != 1 || w->stride != 1 || w->pad_begin != 0 || w->pad_end != 0) return false;
@@ -117,7 +116,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                                .a = s->packed == NULL ? TERCEL_GEMM_PLAIN : TERCEL_GEMM_PACKED,
                                .a_row = k,
                                .a_col = 1,
-                               .b = is_pointwise(g) ? TERCEL_GEMM_PLAIN : TERCEL_GEMM_CALLED,
+                               .b = tercel_conv_is_pointwise(g) ? TERCEL_GEMM_PLAIN : TERCEL_GEMM_CALLED,
                                .b_row = g->in_size,
                                .b_col = 1,
                                .c_row = g->out_size};

@@ -51,6 +51,8 @@ void tercel_conv_start(const tercel_kernel_run *r, const tercel_epilogue_binding
 
 /* The windows as three axes; there are at most three of more than one element. */
 tercel_conv_view tercel_conv_get_view(const tercel_conv_geometry *geometry);
+/* The window sees each input element once, in order. */
+bool tercel_conv_is_pointwise(const tercel_conv_geometry *geometry);
 
 /* Planes of a channel (see tercel_conv_plane) for bands of at most `band` output rows.  The depth must be 1. */
 tercel_status tercel_conv_make_plane(const tercel_conv_view *view, int64_t band, tercel_arena *arena,

@@ -16,8 +16,12 @@
   (tercel_cpu_current() >= TERCEL_CPU_AVX512 ? &table##_avx512                                                         \
    : tercel_cpu_current() >= TERCEL_CPU_AVX2 ? &table##_avx2                                                           \
                                              : &table##_baseline)
+/* For families that also have kernels for VNNI. */
+#define TERCEL_CPU_PICK_VNNI(table)                                                                                    \
+  (tercel_cpu_current() >= TERCEL_CPU_AVX512_VNNI ? &table##_avx512_vnni : TERCEL_CPU_PICK(table))
 #else
 #define TERCEL_CPU_PICK(table) (&table##_baseline)
+#define TERCEL_CPU_PICK_VNNI(table) TERCEL_CPU_PICK(table)
 #endif
 
 /* Every kernel of the backend, in order of preference within an operator: one line a kernel in kernels.inc. */

@@ -36,11 +36,17 @@ static tercel_epilogue_form form_of(const tercel_program *program, float *low, f
   return TERCEL_EPILOGUE_PROGRAM;
 }
 
-/* The program's inputs: the f32 result, then the node's inputs from first_extra on.  False when one is missing. */
+/* What the operator itself gives. */
+static tercel_dtype result_dtype(const tercel_node *node) {
+  const int op = node->op->id;
+  return op == TERCEL_OP_MATMUL_INTEGER || op == TERCEL_OP_CONV_INTEGER ? TERCEL_DTYPE_I32 : TERCEL_DTYPE_F32;
+}
+
+/* The program's inputs: the result, then the node's inputs from first_extra on.  False when one is missing. */
 static bool input_dtypes(const tercel_node *node, size_t first_extra, const tercel_program *program,
                          tercel_dtype *out) {
   if (program->num_inputs < 1 || program->num_inputs > TERCEL_PROGRAM_MAX_INPUTS) return false;
-  out[0] = TERCEL_DTYPE_F32;
+  out[0] = result_dtype(node);
   for (int i = 1; i < program->num_inputs; i++) {
     const tercel_value *extra = tercel_node_input(node, first_extra + (size_t)i - 1);
     if (!extra) return false;

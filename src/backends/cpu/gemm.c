@@ -24,43 +24,44 @@ size_t tercel_gemm_packed_b_size(const tercel_gemm_kernels *kernels, int64_t k, 
 /* Rows a multiple of 4 KiB apart fall into the same set of the first-level cache: mr of them evict each other. */
 static bool rows_collide(int64_t row) { return row * (int64_t)sizeof(float) % 4096 == 0; }
 
-static void choose_blocks(tercel_gemm_plan *plan, int num_threads) {
-  const int64_t mr = plan->kernels->mr, nr = plan->kernels->nr;
-  const int64_t m_panels = panels(plan->m, mr), n_panels = panels(plan->n, nr);
+tercel_gemm_blocks tercel_gemm_cut(int64_t m, int64_t n, int64_t k, int64_t outer, int mr, int nr, int64_t panel_bytes,
+                                   bool b_is_packed, int num_threads) {
+  tercel_gemm_blocks b;
+  const int64_t m_panels = panels(m, mr), n_panels = panels(n, nr);
   const int64_t wanted = num_threads > 1 ? blocks_per_thread * num_threads : 1;
-  const int64_t kc = tercel_min_i64(plan->k, TERCEL_GEMM_KC);
-  const int64_t panel_bytes = tercel_max_i64(kc, 1) * nr * (int64_t)sizeof(float);
   int64_t n_each = tercel_max_i64((int64_t)tercel_cpu_cache_bytes(2) / 2 / panel_bytes, 1);
   int64_t m_each = m_panels;
-  if (m_panels == 1 && plan->b == TERCEL_GEMM_PACKED) {
+  if (m_panels == 1 && b_is_packed) {
     n_each = 1; /* B is read once, in the order in which it lies */
   } else {
-    n_each = tercel_min_i64(n_each, tercel_ceil_div(n_panels * plan->outer, wanted));
+    n_each = tercel_min_i64(n_each, tercel_ceil_div(n_panels * outer, wanted));
     n_each = tercel_max_i64(n_each, 1);
-    const int64_t columns = plan->outer * tercel_ceil_div(n_panels, n_each);
+    const int64_t columns = outer * tercel_ceil_div(n_panels, n_each);
     if (columns < wanted) m_each = tercel_max_i64(tercel_ceil_div(m_panels * columns, wanted), 4);
   }
-  plan->most_nc = n_each * nr;
-  plan->n_blocks = tercel_ceil_div(n_panels, n_each);
-  plan->m_blocks = tercel_ceil_div(m_panels, m_each);
-  plan->nc = tercel_ceil_div(n_panels, plan->n_blocks) * nr;
-  plan->mc = tercel_ceil_div(m_panels, plan->m_blocks) * mr;
-  plan->n_blocks = tercel_ceil_div(plan->n, plan->nc);
-  plan->m_blocks = tercel_ceil_div(plan->m, plan->mc);
-  const int64_t work = plan->mc * plan->nc * tercel_max_i64(plan->k, 1);
-  plan->grain = tercel_ceil_div(smallest_piece, work);
+  b.most_nc = n_each * nr;
+  b.n_blocks = tercel_ceil_div(n_panels, n_each);
+  b.m_blocks = tercel_ceil_div(m_panels, m_each);
+  b.nc = tercel_ceil_div(n_panels, b.n_blocks) * nr;
+  b.mc = tercel_ceil_div(m_panels, b.m_blocks) * mr;
+  b.n_blocks = tercel_ceil_div(n, b.nc);
+  b.m_blocks = tercel_ceil_div(m, b.mc);
+  b.grain = tercel_ceil_div(smallest_piece, b.mc * b.nc * tercel_max_i64(k, 1));
+  return b;
 }
 
 void tercel_gemm_make_plan(tercel_gemm_plan *plan, int num_threads) {
   const int64_t mr = plan->kernels->mr, nr = plan->kernels->nr;
   plan->direct_a = plan->a == TERCEL_GEMM_PLAIN && plan->a_col == 1 && !(rows_collide(plan->a_row) && plan->n > 2 * nr);
   plan->direct_b = plan->b == TERCEL_GEMM_PLAIN && plan->b_col == 1 && plan->m <= direct_b_panels * mr;
-  plan->m_blocks = plan->n_blocks = 0;
+  plan->blocks = (tercel_gemm_blocks){0};
   plan->workspace_bytes = 0;
   if (plan->m == 0 || plan->n == 0 || plan->outer == 0) return;
-  choose_blocks(plan, num_threads);
   const int64_t kc = tercel_min_i64(plan->k, TERCEL_GEMM_KC);
-  const int64_t b_floats = plan->b == TERCEL_GEMM_PACKED ? 0 : (plan->direct_b ? nr : plan->most_nc) * kc;
+  const int64_t panel_bytes = tercel_max_i64(kc, 1) * nr * (int64_t)sizeof(float);
+  plan->blocks = tercel_gemm_cut(plan->m, plan->n, plan->k, plan->outer, (int)mr, (int)nr, panel_bytes,
+                                 plan->b == TERCEL_GEMM_PACKED, num_threads);
+  const int64_t b_floats = plan->b == TERCEL_GEMM_PACKED ? 0 : (plan->direct_b ? nr : plan->blocks.most_nc) * kc;
   const int64_t floats = b_floats + TERCEL_GEMM_SLACK + mr * kc;
   plan->thread_bytes = ((size_t)floats * sizeof(float) + TERCEL_ALIGNMENT - 1) & ~(size_t)(TERCEL_ALIGNMENT - 1);
   plan->workspace_bytes = plan->thread_bytes * (size_t)num_threads;
@@ -181,17 +182,17 @@ static void run_pieces(void *arg, int64_t begin, int64_t end, int thread) {
   block t = {.run = j->run, .outer = -1, .a_space = space};
   t.b_space = space + tercel_min_i64(plan->k, TERCEL_GEMM_KC) * plan->kernels->mr;
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t m_block = i % plan->m_blocks, rest = i / plan->m_blocks;
-    const int64_t n_block = rest % plan->n_blocks, outer = rest / plan->n_blocks;
+    const int64_t m_block = i % plan->blocks.m_blocks, rest = i / plan->blocks.m_blocks;
+    const int64_t n_block = rest % plan->blocks.n_blocks, outer = rest / plan->blocks.n_blocks;
     if (outer != t.outer) {
       memset(&t.product, 0, sizeof t.product);
       j->run->product(j->run->user, outer, &t.product);
       t.outer = outer;
     }
-    t.m0 = m_block * plan->mc;
-    t.m1 = tercel_min_i64(t.m0 + plan->mc, plan->m);
-    t.n0 = n_block * plan->nc;
-    t.n1 = tercel_min_i64(t.n0 + plan->nc, plan->n);
+    t.m0 = m_block * plan->blocks.mc;
+    t.m1 = tercel_min_i64(t.m0 + plan->blocks.mc, plan->m);
+    t.n0 = n_block * plan->blocks.nc;
+    t.n1 = tercel_min_i64(t.n0 + plan->blocks.nc, plan->n);
     run_block(&t);
   }
 }
@@ -199,6 +200,6 @@ static void run_pieces(void *arg, int64_t begin, int64_t end, int thread) {
 void tercel_gemm_run_all(const tercel_gemm_run *run, void *workspace, tercel_pool *pool) {
   const tercel_gemm_plan *plan = run->plan;
   job j = {.run = run, .workspace = workspace};
-  const int64_t count = plan->outer * plan->m_blocks * plan->n_blocks;
-  if (count > 0) tercel_pool_run(pool, count, plan->grain, run_pieces, &j);
+  const int64_t count = plan->outer * plan->blocks.m_blocks * plan->blocks.n_blocks;
+  if (count > 0) tercel_pool_run(pool, count, plan->blocks.grain, run_pieces, &j);
 }

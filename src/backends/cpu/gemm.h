@@ -22,6 +22,19 @@ typedef enum tercel_gemm_layout {
   TERCEL_GEMM_CALLED  /* B only: a function packs pieces (conv) */
 } tercel_gemm_layout;
 
+/* How C is cut into pieces of work. */
+typedef struct tercel_gemm_blocks {
+  int64_t mc, nc;             /* block sizes: multiples of mr and nr */
+  int64_t most_nc;            /* nc before it was made even: what workspace is for */
+  int64_t m_blocks, n_blocks; /* per product */
+  int64_t grain;              /* blocks that are worth a thread */
+} tercel_gemm_blocks;
+
+/* Of `outer` products m by n by k with tiles of mr by nr.  panel_bytes: of B, nr columns over a run of k; many of them share a core's cache.
+ * b_is_packed: B lies packed before the run. */
+tercel_gemm_blocks tercel_gemm_cut(int64_t m, int64_t n, int64_t k, int64_t outer, int mr, int nr, int64_t panel_bytes,
+                                   bool b_is_packed, int num_threads);
+
 /* What is fixed when shapes are bound.  The caller fills the first part, tercel_gemm_plan the second. */
 typedef struct tercel_gemm_plan {
   const tercel_gemm_kernels *kernels;
@@ -30,12 +43,9 @@ typedef struct tercel_gemm_plan {
   int64_t a_row, a_col, b_row, b_col; /* strides of PLAIN operands: A(m, k), B(k, n) */
   int64_t c_row;
 
-  bool direct_a, direct_b;    /* read as they lie, not packed */
-  int64_t mc, nc;             /* block sizes: multiples of mr and nr */
-  int64_t most_nc;            /* nc before it was made even: what workspace is for */
-  int64_t m_blocks, n_blocks; /* per product */
-  int64_t grain;              /* blocks that are worth a thread */
-  size_t thread_bytes;        /* workspace of one thread */
+  bool direct_a, direct_b; /* read as they lie, not packed */
+  tercel_gemm_blocks blocks;
+  size_t thread_bytes; /* workspace of one thread */
   size_t workspace_bytes;
 } tercel_gemm_plan;
 
@@ -67,6 +77,9 @@ typedef struct tercel_gemm_run {
 enum { TERCEL_GEMM_SLACK = 64 };
 
 void tercel_gemm_run_all(const tercel_gemm_run *run, void *workspace, tercel_pool *pool);
+
+/* Makes one product of many (batch 1, rows of all batches), when b is the same for all of them and a's rows follow each other. */
+void tercel_gemm_fold_batches(tercel_matmul_geometry *geometry);
 
 /* Floats of a packed operand. */
 size_t tercel_gemm_packed_a_size(const tercel_gemm_kernels *kernels, int64_t m, int64_t k);

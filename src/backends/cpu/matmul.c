@@ -95,8 +95,7 @@ done:
 
 /* ---- bind ---- */
 
-/* One product instead of many, when b is the same for all batches and a's rows follow each other. */
-static void fold_batches(tercel_matmul_geometry *g) {
+void tercel_gemm_fold_batches(tercel_matmul_geometry *g) {
   int64_t next = g->m * g->k;
   if (g->a_col != 1 || g->a_row != g->k) return;
   for (int i = g->batch_rank - 1; i >= 0; --i) {
@@ -131,7 +130,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   const int rank = out[0]->rank, col_dim = in[B]->rank == 1 ? rank : rank - 1;
   int row_dim = in[A]->rank == 1 ? col_dim : col_dim - 1;
   const int64_t batch = b->g.batch;
-  fold_batches(&b->g);
+  tercel_gemm_fold_batches(&b->g);
   if (b->g.batch != batch || batch == 1) row_dim = 0;
   TERCEL_TRY(tercel_epilogue_bind(&s->epilogue, in + FIRST_EXTRA, out[0], row_dim, col_dim, &b->epilogue, err));
   b->use_dots = wants_dots(s, &b->g);

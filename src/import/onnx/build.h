@@ -172,6 +172,8 @@ tercel_value *tercel_onnx_fill(tercel_onnx_call *c, tercel_value *scalar, tercel
 void tercel_onnx_check_kernel_shape(tercel_onnx_call *c, tercel_value *weights);
 /* A convolution with the node's own strides, dilations, pads and group (build_nn.c). */
 tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias);
+/* The same for a begun node whose weights are w. */
+tercel_value *tercel_onnx_conv_with(tercel_onnx_call *c, tercel_node *node, tercel_value *w);
 /* The window of the node's own attributes, of `kind` (build_nn.c). */
 tercel_value *tercel_onnx_pool(tercel_onnx_call *c, const char *kind, tercel_value *x);
 /* N, spatial..., C as N, C, spatial..., and back (build_contrib.c). */
@@ -196,7 +198,7 @@ tercel_value *tercel_onnx_quantize(tercel_onnx_call *c, tercel_value *x, tercel_
 tercel_onnx_quantized tercel_onnx_dynamic_quantize(tercel_onnx_call *c, tercel_value *x);
 /* QLinearConv with the node's inputs, x as given. */
 tercel_value *tercel_onnx_quantized_conv(tercel_onnx_call *c, tercel_value *x);
-/* (a - zero)(b - zero): integers are multiplied as i32, exactly, 8-bit floats as f32. */
+/* (a - zero)(b - zero): integers exactly, as i32, 8-bit floats as f32. */
 tercel_value *tercel_onnx_quantized_product(tercel_onnx_call *c, tercel_value *a, tercel_value *a_zero, tercel_value *b,
                                             tercel_value *b_zero);
 

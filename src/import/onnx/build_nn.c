@@ -47,12 +47,15 @@ void tercel_onnx_check_kernel_shape(tercel_onnx_call *c, tercel_value *weights) 
 
 /* ---- convolution ----------------------------------------------------------------------------------------------------- */
 
-tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias) {
+tercel_value *tercel_onnx_conv_with(tercel_onnx_call *c, tercel_node *n, tercel_value *w) {
   tercel_onnx_check_kernel_shape(c, w);
-  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_conv, 1, x, w, bias);
   copy_window(c, n);
   tercel_onnx_copy_int(c, n, "group");
   return tercel_onnx_end(c, n);
+}
+
+tercel_value *tercel_onnx_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *w, tercel_value *bias) {
+  return tercel_onnx_conv_with(c, tercel_onnx_begin(c, &tercel_op_conv, 1, x, w, bias), w);
 }
 
 void tercel_onnx_build_conv(tercel_onnx_call *c) {

@@ -115,22 +115,11 @@ void tercel_onnx_build_dequantize_linear(tercel_onnx_call *c) {
   tercel_onnx_return(c, 0, tercel_onnx_cast(c, y, to));
 }
 
-/* Range and zero point from the data: onnx/docs/Operators.md, DynamicQuantizeLinear. */
 tercel_onnx_quantized tercel_onnx_dynamic_quantize(tercel_onnx_call *c, tercel_value *x) {
-  const int rank = tercel_onnx_rank(c, x);
-  int64_t axes[TERCEL_MAX_RANK];
-  for (int i = 0; i < rank; i++) axes[i] = i;
-  tercel_value *const high =
-      tercel_onnx_fn_number(c, TERCEL_FN_MAX, tercel_onnx_reduce(c, "max", x, axes, (size_t)rank, false), 0);
-  tercel_value *const low =
-      tercel_onnx_fn_number(c, TERCEL_FN_MIN, tercel_onnx_reduce(c, "min", x, axes, (size_t)rank, false), 0);
-  tercel_value *const scale =
-      tercel_onnx_fn_number(c, TERCEL_FN_DIV, tercel_onnx_fn2(c, TERCEL_FN_SUB, high, low), 255);
-  tercel_value *const offset = tercel_onnx_fn2(c, TERCEL_FN_DIV, tercel_onnx_fn1(c, TERCEL_FN_NEG, low), scale);
-  tercel_value *const rounded =
-      tercel_onnx_fn1(c, TERCEL_FN_ROUND, tercel_onnx_fn_with(c, TERCEL_FN_CLIP, offset, 0, 255));
-  tercel_value *const zero = tercel_onnx_cast(c, rounded, TERCEL_DTYPE_U8);
-  return (tercel_onnx_quantized){tercel_onnx_quantize(c, x, scale, zero, TERCEL_DTYPE_U8, true), scale, zero};
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_dynamic_quantize, 3, x);
+  tercel_onnx_end(c, n);
+  return tercel_onnx_ok(c) ? (tercel_onnx_quantized){n->outputs[0], n->outputs[1], n->outputs[2]}
+                           : (tercel_onnx_quantized){NULL, NULL, NULL};
 }
 
 void tercel_onnx_build_dynamic_quantize_linear(tercel_onnx_call *c) {
@@ -154,15 +143,6 @@ static tercel_value *per_row(tercel_onnx_call *c, tercel_value *v) {
   return list ? tercel_onnx_unsqueeze(c, v, &(int64_t){1}, 1) : v;
 }
 
-/* One value for each output channel stands in the weights' first dim. */
-static tercel_value *per_filter(tercel_onnx_call *c, tercel_value *v, tercel_value *weights) {
-  if (!v || tercel_onnx_rank(c, v) == 0) return v;
-  int64_t axes[TERCEL_MAX_RANK];
-  size_t count = 0;
-  for (int i = 1; i < tercel_onnx_rank(c, weights); i++) axes[count++] = i;
-  return tercel_onnx_unsqueeze(c, v, axes, count);
-}
-
 /* [m] -> [m, 1, ...], against results [n, m, spatial...] */
 static tercel_value *per_channel(tercel_onnx_call *c, tercel_value *v, int spatial) {
   if (!v || tercel_onnx_rank(c, v) == 0 || spatial < 1) return v;
@@ -171,16 +151,28 @@ static tercel_value *per_channel(tercel_onnx_call *c, tercel_value *v, int spati
   return tercel_onnx_unsqueeze(c, v, axes, (size_t)spatial);
 }
 
+static bool is_8_bits(const tercel_value *v) {
+  const tercel_dtype dtype = tercel_onnx_dtype_of(v);
+  return dtype == TERCEL_DTYPE_U8 || dtype == TERCEL_DTYPE_I8;
+}
+
+/* One number, or a list. */
+static bool is_flat(tercel_onnx_call *c, const tercel_value *zero) { return !zero || tercel_onnx_rank(c, zero) <= 1; }
+
 tercel_value *tercel_onnx_quantized_product(tercel_onnx_call *c, tercel_value *a, tercel_value *a_zero, tercel_value *b,
                                             tercel_value *b_zero) {
+  if (is_8_bits(a) && is_8_bits(b) && is_flat(c, a_zero) && is_flat(c, b_zero))
+    return tercel_onnx_op(c, &tercel_op_matmul_integer, a, b, a_zero, b_zero);
   const tercel_dtype work = tercel_dtype_is_float(tercel_onnx_dtype_of(a)) ? TERCEL_DTYPE_F32 : TERCEL_DTYPE_I32;
   return tercel_onnx_op(c, &tercel_op_matmul, centered(c, a, per_row(c, a_zero), work), centered(c, b, b_zero, work));
 }
 
+/* bias: of i32, one an output channel */
 static tercel_value *integer_conv(tercel_onnx_call *c, tercel_value *x, tercel_value *x_zero, tercel_value *w,
                                   tercel_value *w_zero, tercel_value *bias) {
-  return tercel_onnx_conv(c, centered(c, x, x_zero, TERCEL_DTYPE_I32),
-                          centered(c, w, per_filter(c, w_zero, w), TERCEL_DTYPE_I32), bias);
+  tercel_value *const y =
+      tercel_onnx_conv_with(c, tercel_onnx_begin(c, &tercel_op_conv_integer, 1, x, w, x_zero, w_zero), w);
+  return bias ? tercel_onnx_fn2(c, TERCEL_FN_ADD, y, per_channel(c, bias, tercel_onnx_rank(c, w) - 2)) : y;
 }
 
 void tercel_onnx_build_matmul_integer(tercel_onnx_call *c) {

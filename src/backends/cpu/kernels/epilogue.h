@@ -1,4 +1,5 @@
-/* The epilogue door: what conv, matmul and others do to a tile of f32 results while it is hot.
+/* The epilogue door: what conv, matmul and others do to a tile of f32 results while it is hot.  (Of products of 8-bit integers the tile
+ * comes as i32 and leaves as f32.)
  *
  * A result is seen as outer x rows x cols (conv: images x channels x pixels; matmul: batches x rows x columns).  `apply` works on any
  * rectangle of one outer index, in place.  Extras are broadcast over the three by strides.
@@ -58,7 +59,7 @@ typedef struct tercel_epilogue_binding {
 
 /* ---- compiled once (cpu/epilogue.c) ---- */
 
-/* True when the node's epilogue (if any), whose extras are the inputs from `first_extra` on, can be applied to f32 results at the level in
+/* True when the node's epilogue (if any), whose extras are the inputs from `first_extra` on, can be applied to its results at the level in
  * force and gives f32. */
 bool tercel_epilogue_supports(const tercel_node *node, size_t first_extra);
 tercel_status tercel_epilogue_prepare(const tercel_node *node, size_t first_extra, tercel_epilogue *out,
