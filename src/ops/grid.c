@@ -100,7 +100,7 @@ static double place_on(const sampler *s, const grid_axis *a, double n) {
 static int64_t element_at(const sampler *s, const grid_axis *a, int64_t i) {
   if (i >= 0 && i < a->size) return i;
   if (s->padding == GRID_ZEROS || a->size == 0) return -1;
-  const int64_t inside = s->padding == GRID_REFLECTION ? (int64_t)reflect((double)i, a) : i;
+  const int64_t inside = s->padding == GRID_REFLECTION ? tercel_saturate_i64(reflect((double)i, a)) : i;
   return tercel_max_i64(0, tercel_min_i64(inside, a->size - 1));
 }
 

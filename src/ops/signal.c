@@ -431,7 +431,7 @@ static tercel_status eval_mel(tercel_eval *eval, tercel_error *err) {
   if (edges == NULL) return tercel_fail_memory(err, ((size_t)bands + 2) * sizeof *edges, "edges of bands");
   const double first = mel_of(low), step = (mel_of(high) - first) / (double)(bands + 2);
   for (int64_t b = 0; b < bands + 2; ++b) {
-    const double edge = floor((double)(length + 1) * hertz_of(first + (double)b * step) / rate);
+    const double edge = floor(((double)length + 1) * hertz_of(first + (double)b * step) / rate);
     if (!(edge >= 0 && edge < (double)bins))
       return tercel_node_fail(eval->node, err, TERCEL_INVALID_ARGUMENT,
                               "edge %lld lies at bin %g of a spectrum of %lld bins", (long long)b, edge,

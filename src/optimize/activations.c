@@ -6,6 +6,8 @@
  *     SiLU          x sigmoid(p x)                              mish          x tanh(softplus x)
  *     hard-swish    x clip(x + 3, 0, 6) / 6
  *     hard-sigmoid  clip(p x + q, 0, 1),  clip(x + 3, 0, 6) / 6 */
+#include <math.h>
+
 #include "optimize/pattern.h"
 
 /* A product of two that may be an activation of x: the other term and the factor. */
@@ -53,7 +55,8 @@ static bool is_power(tercel_pattern *p, tercel_value *value, const tercel_value 
   for (int i = 0; i < product.num_terms; i++) {
     if (product.terms[i] == x)
       count++;
-    else if (tercel_pattern_scalar(p, product.terms[i], TERCEL_FN_POW, &base, &exponent) && base == x)
+    else if (tercel_pattern_scalar(p, product.terms[i], TERCEL_FN_POW, &base, &exponent) && base == x &&
+             exponent >= 1 && exponent <= power && exponent == floor(exponent))
       count += (int)exponent;
     else
       return false;

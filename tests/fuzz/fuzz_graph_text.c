@@ -1,15 +1,15 @@
 /* Texts of graphs: whatever the bytes are, parsing ends in a graph or an error; a graph that was read prints, clones and reads back. */
 #include <stdlib.h>
 
+#include "fuzz/fuzz.h"
 #include "ops/ops.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(tercel_status status) {
   if (status != TERCEL_OK && status != TERCEL_OUT_OF_MEMORY) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  tercel_fuzz_bound_memory();
   tercel_error err = {0};
   tercel_graph *graph = NULL, *copy = NULL, *again = NULL;
   tercel_text text = {0};

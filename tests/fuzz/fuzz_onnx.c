@@ -1,9 +1,9 @@
-/* Fuzz target: any bytes as an ONNX model.  Seeds: tests/import/onnx/good and bad. */
+/* Fuzz target: any bytes as an ONNX model.  Seeds: tests/import/onnx. */
+#include "fuzz/fuzz.h"
 #include "import/import.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  tercel_fuzz_bound_memory();
   tercel_imported model = {0};
   tercel_error err = {0};
   const tercel_status status = tercel_import_memory(data, size, NULL, NULL, &model, &err);

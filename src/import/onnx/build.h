@@ -75,6 +75,8 @@ void tercel_onnx_need_attr(tercel_onnx_call *c, const char *name);
 /* For attributes that change nothing here (hints of old versions). */
 void tercel_onnx_ignore_attr(tercel_onnx_call *c, const char *name);
 int64_t tercel_onnx_get_int(tercel_onnx_call *c, const char *name, int64_t fallback);
+/* An int that says no or yes: fails unless it is 0 or 1. */
+bool tercel_onnx_get_flag(tercel_onnx_call *c, const char *name, bool fallback);
 double tercel_onnx_get_float(tercel_onnx_call *c, const char *name, double fallback);
 const char *tercel_onnx_get_text(tercel_onnx_call *c, const char *name, const char *fallback);
 const int64_t *tercel_onnx_get_ints(tercel_onnx_call *c, const char *name, size_t *count); /* NULL and 0 when absent */
@@ -126,6 +128,7 @@ void tercel_onnx_set_ints(tercel_onnx_call *c, tercel_node *node, const char *na
 void tercel_onnx_set_dtype(tercel_onnx_call *c, tercel_node *node, const char *name, tercel_dtype value);
 /* Copies an attribute of the node under the same name, where it is there. */
 void tercel_onnx_copy_int(tercel_onnx_call *c, tercel_node *node, const char *name);
+void tercel_onnx_copy_flag(tercel_onnx_call *c, tercel_node *node, const char *name);
 void tercel_onnx_copy_float(tercel_onnx_call *c, tercel_node *node, const char *name);
 void tercel_onnx_copy_ints(tercel_onnx_call *c, tercel_node *node, const char *name);
 /* Infers the node; its first output. */

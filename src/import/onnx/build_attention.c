@@ -57,7 +57,7 @@ void tercel_onnx_build_attention(tercel_onnx_call *c) {
     tercel_onnx_return(c, 1, k);
     tercel_onnx_return(c, 2, v);
   }
-  const bool causal = tercel_onnx_get_int(c, "is_causal", 0) != 0;
+  const bool causal = tercel_onnx_get_flag(c, "is_causal", false);
   const int64_t left = c->version >= 25 ? tercel_onnx_get_int(c, "left_window_size", -1) : -1;
   const int64_t right = c->version >= 25 ? tercel_onnx_get_int(c, "right_window_size", -1) : -1;
   const bool by_place = causal || left >= 0 || right >= 0;
@@ -154,7 +154,7 @@ void tercel_onnx_build_rotary_embedding(tercel_onnx_call *c) {
                                            tercel_onnx_in(c, 2), tercel_onnx_in(c, 3));
   copy_heads(c, n, "num_heads", "heads");
   tercel_onnx_set_int(c, n, "dims", tercel_onnx_get_int(c, "rotary_embedding_dim", 0));
-  tercel_onnx_set_int(c, n, "interleaved", tercel_onnx_get_int(c, "interleaved", 0) != 0);
+  tercel_onnx_set_int(c, n, "interleaved", tercel_onnx_get_flag(c, "interleaved", false));
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 

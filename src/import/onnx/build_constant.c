@@ -136,7 +136,7 @@ static tercel_value *trilu(tercel_onnx_call *c, tercel_value *x, tercel_value *k
 }
 
 void tercel_onnx_build_trilu(tercel_onnx_call *c) {
-  const bool upper = tercel_onnx_get_int(c, "upper", 1) != 0;
+  const bool upper = tercel_onnx_get_flag(c, "upper", true);
   tercel_onnx_return(c, 0, trilu(c, tercel_onnx_in(c, 0), as_scalar(c, tercel_onnx_in(c, 1)), upper));
 }
 
@@ -162,7 +162,7 @@ void tercel_onnx_build_window(tercel_onnx_call *c) {
   const double *const a = terms[c->row->detail];
   const double pi = 3.14159265358979323846;
   const tercel_dtype dtype = tercel_onnx_get_dtype(c, "output_datatype", TERCEL_DTYPE_F32);
-  const bool periodic = tercel_onnx_get_int(c, "periodic", 1) != 0;
+  const bool periodic = tercel_onnx_get_flag(c, "periodic", true);
   const tercel_dtype work = dtype == TERCEL_DTYPE_F64 ? TERCEL_DTYPE_F64 : TERCEL_DTYPE_F32;
   tercel_value *const size = tercel_onnx_cast(c, as_scalar(c, tercel_onnx_in(c, 0)), work);
   tercel_value *const steps =

@@ -80,7 +80,7 @@ static tercel_value *activate(tercel_onnx_call *c, tercel_value *x, double p, do
 
 /* transBatch: the first dim and the batch dims behind it change places, [m, batch..., k] as [batch..., m, k]. */
 static tercel_value *batch_first(tercel_onnx_call *c, tercel_value *x, const char *attr) {
-  if (tercel_onnx_get_int(c, attr, 0) == 0) return x;
+  if (!tercel_onnx_get_flag(c, attr, false)) return x;
   const int rank = tercel_onnx_rank(c, x);
   if (rank < 3) return x;
   int64_t perm[TERCEL_MAX_RANK];
@@ -93,8 +93,8 @@ static tercel_value *batch_first(tercel_onnx_call *c, tercel_value *x, const cha
 void tercel_onnx_build_fused_matmul(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_matmul, 1, batch_first(c, tercel_onnx_in(c, 0), "transBatchA"),
                                            batch_first(c, tercel_onnx_in(c, 1), "transBatchB"));
-  tercel_onnx_set_int(c, n, "trans_a", tercel_onnx_get_int(c, "transA", 0) != 0);
-  tercel_onnx_set_int(c, n, "trans_b", tercel_onnx_get_int(c, "transB", 0) != 0);
+  tercel_onnx_set_int(c, n, "trans_a", tercel_onnx_get_flag(c, "transA", false));
+  tercel_onnx_set_int(c, n, "trans_b", tercel_onnx_get_flag(c, "transB", false));
   tercel_onnx_set_float(c, n, "alpha", tercel_onnx_get_float(c, "alpha", 1));
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
@@ -205,7 +205,7 @@ void tercel_onnx_build_skip_layer_norm(tercel_onnx_call *c) {
 /* Group norm, channels last unless told otherwise, with a SiLU behind it; before it (detail 1) a skip and a bias are added. */
 void tercel_onnx_build_ms_group_norm(tercel_onnx_call *c) {
   tercel_onnx_need_attr(c, "groups");
-  const bool last = tercel_onnx_get_int(c, "channels_last", 1) != 0, skips = c->row->detail != 0;
+  const bool last = tercel_onnx_get_flag(c, "channels_last", true), skips = c->row->detail != 0;
   const int64_t groups = tercel_onnx_get_int(c, "groups", 1), activation = tercel_onnx_get_int(c, "activation", 0);
   tercel_value *x = tercel_onnx_in(c, 0), *skip = skips ? tercel_onnx_in(c, 3) : NULL;
   if (groups < 1 || activation < 0 || activation > 1)

@@ -85,7 +85,7 @@ static tercel_value *behind(tercel_onnx_call *c, tercel_value *past, tercel_valu
 }
 
 static tercel_value *attend(tercel_onnx_call *c, const parts *p, int64_t heads, const limits *l, tercel_value *place) {
-  const bool causal = tercel_onnx_get_int(c, "unidirectional", 0) != 0;
+  const bool causal = tercel_onnx_get_flag(c, "unidirectional", false);
   const double scale = tercel_onnx_get_float(c, "scale", 0);
   tercel_node *const n =
       tercel_onnx_begin(c, &tercel_op_attention, 1, p->q, p->k, p->v, l->scores, causal ? place : NULL, l->lengths);
@@ -159,7 +159,7 @@ static void attention_of(tercel_onnx_call *c, tercel_value *qkv, tercel_value *m
   const int64_t *const given = tercel_onnx_get_ints(c, "qkv_hidden_sizes", &count);
   const int64_t all = tercel_onnx_dim_of(c, qkv, -1);
   int64_t sizes[3] = {all / 3, all / 3, all / 3};
-  if (tercel_onnx_get_int(c, "do_rotary", 0) != 0 || tercel_onnx_get_int(c, "past_present_share_buffer", 0) != 0)
+  if (tercel_onnx_get_flag(c, "do_rotary", false) || tercel_onnx_get_flag(c, "past_present_share_buffer", false))
     tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attributes 'do_rotary' and 'past_present_share_buffer' are not supported");
   if (given && count != 3) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'qkv_hidden_sizes' has %zu", count);
   for (size_t i = 0; given && count == 3 && i < 3; i++) sizes[i] = given[i];
@@ -227,7 +227,7 @@ void tercel_onnx_build_ms_rotary_embedding(tercel_onnx_call *c) {
   const bool packed = tercel_onnx_rank(c, x) == 3;
   int64_t heads = tercel_onnx_get_int(c, "num_heads", 0);
   const int64_t width = tercel_onnx_dim_of(c, x, 2), turned = 2 * tercel_onnx_dim_of(c, cos, 1);
-  if (tercel_onnx_get_float(c, "scale", 1) != 1 || tercel_onnx_get_int(c, "is_packed_batching", 0) != 0)
+  if (tercel_onnx_get_float(c, "scale", 1) != 1 || tercel_onnx_get_flag(c, "is_packed_batching", false))
     tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attributes 'scale' and 'is_packed_batching' are not supported");
   if (packed && heads == 0 && width > 0 && turned > 0) heads = width / turned;
   if (tercel_onnx_rank(c, places) == 1)
@@ -235,7 +235,7 @@ void tercel_onnx_build_ms_rotary_embedding(tercel_onnx_call *c) {
   tercel_onnx_return(c, 0,
                      rotate(c, x, cos, tercel_onnx_in(c, 3), places, heads,
                             tercel_onnx_get_int(c, "rotary_embedding_dim", 0),
-                            tercel_onnx_get_int(c, "interleaved", 0) != 0));
+                            tercel_onnx_get_flag(c, "interleaved", false)));
 }
 
 /* ---- grouped queries with a cache -------------------------------------------------------------------------------------- */
@@ -306,8 +306,8 @@ static tercel_value *updated(tercel_onnx_call *c, const grouped *g, tercel_value
 }
 
 static void turn(tercel_onnx_call *c, const grouped *g, parts *p) {
-  const bool wanted = tercel_onnx_get_int(c, "do_rotary", 0) != 0,
-             interleaved = tercel_onnx_get_int(c, "rotary_interleaved", 0) != 0;
+  const bool wanted = tercel_onnx_get_flag(c, "do_rotary", false),
+             interleaved = tercel_onnx_get_flag(c, "rotary_interleaved", false);
   if (!wanted) return;
   tercel_value *const cos = tercel_onnx_in(c, COS), *const sin = tercel_onnx_in(c, SIN);
   if (!cos || !sin)
@@ -346,7 +346,7 @@ static void refuse_caches(tercel_onnx_call *c) {
   for (size_t i = 0; i < 2; i++)
     if (strcmp(tercel_onnx_get_text(c, types[i], "NONE"), "NONE") != 0)
       tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute '%s' other than NONE is not supported", types[i]);
-  if (tercel_onnx_get_int(c, "sliding_window_cache", 0) != 0 || tercel_onnx_get_int(c, "qk_output", 0) != 0)
+  if (tercel_onnx_get_flag(c, "sliding_window_cache", false) || tercel_onnx_get_flag(c, "qk_output", false))
     tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attributes 'sliding_window_cache' and 'qk_output' are not supported");
   tercel_onnx_ignore_attr(c, "kv_cache_bit_width");
   refuse_input(c, KEY_SCALE, "k_scale");
@@ -371,7 +371,7 @@ void tercel_onnx_build_group_query_attention(tercel_onnx_call *c) {
                                            g.lengths, sinks_of(c, &g, p.q));
   tercel_onnx_set_int(c, n, "heads", g.heads);
   tercel_onnx_set_int(c, n, "kv_heads", g.kv_heads);
-  tercel_onnx_set_int(c, n, "causal", tercel_onnx_get_int(c, "causal", 1) != 0);
+  tercel_onnx_set_int(c, n, "causal", tercel_onnx_get_flag(c, "causal", true));
   tercel_onnx_set_int(c, n, "left", window > 0 ? window - 1 : -1);
   tercel_onnx_copy_float(c, n, "softcap");
   if (scale != 0) tercel_onnx_set_float(c, n, "scale", scale);

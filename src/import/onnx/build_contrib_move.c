@@ -78,8 +78,8 @@ void tercel_onnx_build_unfold(tercel_onnx_call *c) {
 
 /* Is every element of every input neither NaN nor infinite (or not the one of both that is asked for)? */
 void tercel_onnx_build_is_all_finite(tercel_onnx_call *c) {
-  const bool nan_only = tercel_onnx_get_int(c, "isnan_only", 0) != 0,
-             inf_only = tercel_onnx_get_int(c, "isinf_only", 0) != 0;
+  const bool nan_only = tercel_onnx_get_flag(c, "isnan_only", false),
+             inf_only = tercel_onnx_get_flag(c, "isinf_only", false);
   if (nan_only && inf_only)
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attributes 'isnan_only' and 'isinf_only' are both set");
   tercel_value *all = NULL;

@@ -80,7 +80,7 @@ void tercel_onnx_build_matmul_nbits(tercel_onnx_call *c) {
   tercel_value *const a = tercel_onnx_in(c, 0);
   const tercel_dtype dtype = tercel_onnx_dtype_of(a);
   tercel_value *const groups = tercel_onnx_in(c, 4);
-  if (tercel_onnx_get_int(c, "weight_prepacked", 0) != 0)
+  if (tercel_onnx_get_flag(c, "weight_prepacked", false))
     tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'weight_prepacked' (for one kind of GPU) is not supported");
   if (!tercel_onnx_ok(c)) return;
   const int64_t shape[] = {b.n, b.count, 1}, packed[] = {b.n, b.count, -1}, flat[] = {b.n, -1};
@@ -257,7 +257,7 @@ void tercel_onnx_build_qlinear_softmax(tercel_onnx_call *c) {
 }
 
 /* Attribute 'channels_last' says how both x and the result lie. */
-static bool has_channels_last(tercel_onnx_call *c) { return tercel_onnx_get_int(c, "channels_last", 0) != 0; }
+static bool has_channels_last(tercel_onnx_call *c) { return tercel_onnx_get_flag(c, "channels_last", false); }
 
 void tercel_onnx_build_qlinear_average_pool(tercel_onnx_call *c) {
   const bool last = has_channels_last(c);
@@ -287,7 +287,7 @@ static tercel_value *reduce_axes(tercel_onnx_call *c, const char *kind, tercel_v
   const int rank = tercel_onnx_rank(c, x);
   for (int i = 0; i < rank; i++) all[i] = i;
   return tercel_onnx_reduce(c, kind, x, axes ? axes : all, axes ? count : (size_t)rank,
-                            tercel_onnx_get_int(c, "keepdims", 1) != 0);
+                            tercel_onnx_get_flag(c, "keepdims", true));
 }
 
 void tercel_onnx_build_qlinear_reduce_mean(tercel_onnx_call *c) {
@@ -333,7 +333,7 @@ void tercel_onnx_build_qlinear_where(tercel_onnx_call *c) {
 
 static tercel_value *transposed_if(tercel_onnx_call *c, tercel_value *x, const char *attr) {
   static const int64_t swap[] = {1, 0};
-  return tercel_onnx_get_int(c, attr, 0) != 0 ? tercel_onnx_transpose(c, x, swap, 2) : x;
+  return tercel_onnx_get_flag(c, attr, false) ? tercel_onnx_transpose(c, x, swap, 2) : x;
 }
 
 /* a, b, [bias of i32, in units of alpha * a scale * b scale], [scale and zero of the result; absent: floats] */

@@ -157,6 +157,6 @@ void tercel_onnx_build_reverse_sequence(tercel_onnx_call *c) {
 void tercel_onnx_build_unique(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_unique, c->num_outputs, tercel_onnx_in(c, 0));
   tercel_onnx_copy_int(c, n, "axis");
-  tercel_onnx_copy_int(c, n, "sorted");
+  tercel_onnx_copy_flag(c, n, "sorted");
   tercel_onnx_return_all(c, n);
 }

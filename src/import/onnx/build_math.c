@@ -70,10 +70,9 @@ void tercel_onnx_build_gelu(tercel_onnx_call *c) {
 }
 
 void tercel_onnx_build_is_inf(tercel_onnx_call *c) {
-  const int64_t negative = tercel_onnx_get_int(c, "detect_negative", 1),
-                positive = tercel_onnx_get_int(c, "detect_positive", 1);
-  tercel_onnx_return(c, 0,
-                     tercel_onnx_fn_with(c, TERCEL_FN_IS_INF, tercel_onnx_in(c, 0), negative != 0, positive != 0));
+  const bool negative = tercel_onnx_get_flag(c, "detect_negative", true),
+             positive = tercel_onnx_get_flag(c, "detect_positive", true);
+  tercel_onnx_return(c, 0, tercel_onnx_fn_with(c, TERCEL_FN_IS_INF, tercel_onnx_in(c, 0), negative, positive));
 }
 
 /* ---- two operands ------------------------------------------------------------------------------------------------ */
@@ -83,7 +82,7 @@ void tercel_onnx_build_is_inf(tercel_onnx_call *c) {
 static tercel_value *align_second(tercel_onnx_call *c, tercel_value *a, tercel_value *b) {
   if (c->version >= 7) return b;
   ignore_old_hints(c);
-  const bool broadcast = tercel_onnx_get_int(c, "broadcast", 0) != 0;
+  const bool broadcast = tercel_onnx_get_flag(c, "broadcast", false);
   if (!tercel_onnx_has_attr(c, "axis") || !broadcast) {
     tercel_onnx_ignore_attr(c, "axis");
     return b;
@@ -120,7 +119,7 @@ static tercel_value *floor_mod(tercel_onnx_call *c, tercel_value *a, tercel_valu
 
 /* Before version 28 floats needed attribute 'fmod'. */
 void tercel_onnx_build_mod(tercel_onnx_call *c) {
-  const bool fmod = tercel_onnx_get_int(c, "fmod", 0) != 0;
+  const bool fmod = tercel_onnx_get_flag(c, "fmod", false);
   const bool is_float = tercel_dtype_is_float(tercel_onnx_dtype_of(tercel_onnx_in(c, 0)));
   if (!fmod && is_float && c->version < 28)
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "floats need attribute 'fmod' = 1");
@@ -246,7 +245,7 @@ tercel_value *tercel_onnx_convert(tercel_onnx_call *c, tercel_value *a, tercel_d
 
 static void cast_to(tercel_onnx_call *c, tercel_dtype dtype) {
   tercel_value *const x = tercel_onnx_in(c, 0);
-  const bool saturate = tercel_onnx_get_int(c, "saturate", 1) != 0;
+  const bool saturate = tercel_onnx_get_flag(c, "saturate", true);
   const char round = round_mode(c);
   const bool strings = dtype == TERCEL_DTYPE_STRING || tercel_onnx_dtype_of(x) == TERCEL_DTYPE_STRING;
   tercel_onnx_return(c, 0,

@@ -192,7 +192,7 @@ tercel_value *tercel_onnx_ml_iota(tercel_onnx_call *c, int64_t count) {
 /* What is in no category is marked nowhere, or (zeros = 0) an index out of range: an error of the run. */
 void tercel_onnx_build_one_hot_encoder(tercel_onnx_call *c) {
   tercel_value *const cats = tercel_onnx_ml_list(c, NULL, "cats_strings", "cats_int64s", NULL);
-  const bool zeros = tercel_onnx_get_int(c, "zeros", 1) != 0;
+  const bool zeros = tercel_onnx_get_flag(c, "zeros", true);
   if (!cats) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "no attribute lists the categories");
   tercel_value *x = tercel_onnx_in(c, 0);
   if (tercel_onnx_dtype_of(x) != TERCEL_DTYPE_STRING) x = tercel_onnx_cast(c, x, TERCEL_DTYPE_I64);

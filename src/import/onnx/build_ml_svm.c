@@ -100,7 +100,7 @@ static tercel_value *side_of(tercel_onnx_call *c, tercel_value *score) {
 
 void tercel_onnx_build_svm_regressor(tercel_onnx_call *c) {
   const int64_t count = tercel_onnx_get_int(c, "n_supports", 0);
-  const bool one_class = tercel_onnx_get_int(c, "one_class", 0) != 0;
+  const bool one_class = tercel_onnx_get_flag(c, "one_class", false);
   tercel_value *score;
   if (count > 0) {
     const floats coefficients = get_floats(c, "coefficients"), rho = get_floats(c, "rho");

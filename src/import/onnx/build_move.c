@@ -17,7 +17,7 @@ void tercel_onnx_build_reshape(tercel_onnx_call *c) {
     shape = tercel_onnx_i64s(c, dims, count);
   }
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_reshape, 1, tercel_onnx_in(c, 0), shape);
-  tercel_onnx_copy_int(c, n, "allowzero");
+  tercel_onnx_copy_flag(c, n, "allowzero");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
@@ -323,9 +323,9 @@ void tercel_onnx_build_resize(tercel_onnx_call *c) {
   copy_choice(c, n, "nearest_mode", "nearest");
   copy_choice(c, n, "keep_aspect_ratio_policy", "keep_aspect_ratio");
   tercel_onnx_copy_float(c, n, "cubic_coeff_a");
-  tercel_onnx_copy_int(c, n, "exclude_outside");
+  tercel_onnx_copy_flag(c, n, "exclude_outside");
   tercel_onnx_copy_float(c, n, "extrapolation_value");
-  tercel_onnx_copy_int(c, n, "antialias");
+  tercel_onnx_copy_flag(c, n, "antialias");
   tercel_onnx_copy_ints(c, n, "axes");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }

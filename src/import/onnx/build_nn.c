@@ -83,19 +83,19 @@ static tercel_node *pool(tercel_onnx_call *c, const char *kind, tercel_value *x,
   tercel_onnx_set_text(c, n, "kind", kind);
   tercel_onnx_set_ints(c, n, "kernel", kernel, count);
   copy_window(c, n);
-  tercel_onnx_copy_int(c, n, "ceil_mode");
+  tercel_onnx_copy_flag(c, n, "ceil_mode");
   return n;
 }
 
 tercel_value *tercel_onnx_pool(tercel_onnx_call *c, const char *kind, tercel_value *x) {
   tercel_node *const n = pool(c, kind, x, 1);
-  if (strcmp(kind, "average") == 0) tercel_onnx_copy_int(c, n, "count_include_pad");
+  if (strcmp(kind, "average") == 0) tercel_onnx_copy_flag(c, n, "count_include_pad");
   return tercel_onnx_end(c, n);
 }
 
 void tercel_onnx_build_max_pool(tercel_onnx_call *c) {
   tercel_node *const n = pool(c, "max", tercel_onnx_in(c, 0), tercel_onnx_wants_output(c, 1) ? 2 : 1);
-  tercel_onnx_copy_int(c, n, "storage_order");
+  tercel_onnx_copy_flag(c, n, "storage_order");
   tercel_onnx_return_all(c, n);
 }
 
@@ -107,8 +107,9 @@ void tercel_onnx_build_average_pool(tercel_onnx_call *c) {
 static int64_t norm_order(tercel_onnx_call *c) {
   if (c->version > 1) return tercel_onnx_get_int(c, "p", 2);
   const double p = tercel_onnx_get_float(c, "p", 2);
-  if (p != (double)(int64_t)p) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'p' = %g is not supported", p);
-  return (int64_t)p;
+  const int64_t whole = tercel_saturate_i64(p);
+  if (p != (double)whole) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'p' = %g is not supported", p);
+  return whole;
 }
 
 void tercel_onnx_build_lp_pool(tercel_onnx_call *c) {
@@ -161,7 +162,7 @@ void tercel_onnx_build_gemm(tercel_onnx_call *c) {
   tercel_value *addend = tercel_onnx_in(c, 2);
   if (c->version < 7) tercel_onnx_ignore_attr(c, "broadcast"); /* what it allows is what numpy's rule does */
   const double alpha = tercel_onnx_get_float(c, "alpha", 1), beta = tercel_onnx_get_float(c, "beta", 1);
-  const bool trans_a = tercel_onnx_get_int(c, "transA", 0) != 0, trans_b = tercel_onnx_get_int(c, "transB", 0) != 0;
+  const bool trans_a = tercel_onnx_get_flag(c, "transA", false), trans_b = tercel_onnx_get_flag(c, "transB", false);
   if (tercel_onnx_ok(c) && (tercel_onnx_rank(c, a) != 2 || tercel_onnx_rank(c, b) != 2))
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "operands of ranks %d and %d, want 2", tercel_onnx_rank(c, a),
                      tercel_onnx_rank(c, b));

@@ -12,7 +12,7 @@ void tercel_onnx_build_batch_norm(tercel_onnx_call *c) {
   if (c->version < 7) tercel_onnx_ignore_attr(c, "is_test"); /* files of that time leave it at 0 and mean inference */
   if (c->version < 9 && tercel_onnx_get_int(c, "spatial", 1) != 1)
     tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'spatial' = 0 is not supported");
-  const bool training = c->version >= 14 && tercel_onnx_get_int(c, "training_mode", 0) != 0;
+  const bool training = c->version >= 14 && tercel_onnx_get_flag(c, "training_mode", false);
   size_t num_outputs = 1;
   for (size_t i = 1; i < c->num_outputs; i++) {
     if (!tercel_onnx_wants_output(c, i)) continue;

@@ -1,5 +1,6 @@
 /* Quantizing and back, in plain arithmetic: passes find these patterns again and make integer kernels of them. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "import/onnx/build.h"
@@ -9,8 +10,8 @@ static bool integer_limits(tercel_dtype dtype, double *low, double *high) {
   if (!tercel_dtype_is_integer(dtype)) return false;
   const int bits = tercel_dtype_bits(dtype);
   const bool is_signed = tercel_dtype_get_kind(dtype) == TERCEL_KIND_INT;
-  *low = is_signed ? -(double)(INT64_C(1) << (bits - 1)) : 0;
-  *high = (double)((INT64_C(1) << (is_signed ? bits - 1 : bits)) - 1);
+  *low = is_signed ? -ldexp(1, bits - 1) : 0;
+  *high = ldexp(1, is_signed ? bits - 1 : bits) - 1;
   return true;
 }
 
@@ -36,10 +37,13 @@ static tercel_value *repeat_blocks(tercel_onnx_call *c, const grid *g, tercel_va
   if (tercel_onnx_ok(c) && (size < 0 || blocks < 0)) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "blocks along a free dim");
   if (tercel_onnx_ok(c) && (rank + 1 > TERCEL_MAX_RANK || rank != tercel_onnx_rank(c, v)))
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "blocks: scale has rank %d, input %d", tercel_onnx_rank(c, v), rank);
+  int64_t repeated_size = 0;
+  if (tercel_onnx_ok(c) && !tercel_mul_i64(blocks, g->block, &repeated_size))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "%" PRId64 " blocks of %" PRId64 " elements", blocks, g->block);
   if (!tercel_onnx_ok(c)) return NULL;
   int64_t repeats[TERCEL_MAX_RANK], shape[TERCEL_MAX_RANK];
   for (int i = 0; i <= rank; i++) repeats[i] = i == axis + 1 ? g->block : 1;
-  for (int i = 0; i < rank; i++) shape[i] = i == axis ? blocks * g->block : 0;
+  for (int i = 0; i < rank; i++) shape[i] = i == axis ? repeated_size : 0;
   tercel_value *const column = tercel_onnx_unsqueeze(c, v, &(int64_t){axis + 1}, 1);
   tercel_value *const repeated =
       tercel_onnx_op(c, &tercel_op_tile, column, tercel_onnx_i64s(c, repeats, (size_t)rank + 1));
@@ -71,6 +75,8 @@ tercel_value *tercel_onnx_quantize(tercel_onnx_call *c, tercel_value *x, tercel_
   tercel_value *y = tercel_onnx_fn2(c, TERCEL_FN_DIV, x, scale);
   const tercel_dtype work = tercel_onnx_dtype_of(y);
   double low, high;
+  if (tercel_dtype_is_integer(to) && tercel_dtype_bits(to) > 32)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "quantizes to %s, want a type of at most 32 bits", tercel_dtype_name(to));
   if (!integer_limits(to, &low, &high)) {
     if (zero) y = tercel_onnx_fn2(c, TERCEL_FN_ADD, y, tercel_onnx_cast(c, zero, work));
     return tercel_onnx_cast_with(c, y, to, saturate, 'u');
@@ -91,7 +97,7 @@ void tercel_onnx_build_quantize_linear(tercel_onnx_call *c) {
   tercel_value *const scale = tercel_onnx_in(c, 1), *const zero = tercel_onnx_in(c, 2);
   tercel_dtype to = zero ? tercel_onnx_dtype_of(zero) : TERCEL_DTYPE_U8;
   if (tercel_onnx_get_int(c, "output_dtype", 0) != 0) to = tercel_onnx_get_dtype(c, "output_dtype", to);
-  const bool saturate = tercel_onnx_get_int(c, "saturate", 1) != 0;
+  const bool saturate = tercel_onnx_get_flag(c, "saturate", true);
   tercel_dtype work = tercel_onnx_dtype_of(g.x);
   if (!tercel_dtype_is_float(work)) work = TERCEL_DTYPE_F32;
   work = work_type(c, tercel_onnx_dtype_of(scale), work);

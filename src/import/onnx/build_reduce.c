@@ -16,8 +16,8 @@ void tercel_onnx_build_reduce(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_reduce, 1, operand, tercel_onnx_in(c, 1));
   tercel_onnx_set_text(c, n, "kind", kinds[c->row->detail]);
   if (c->row->max_inputs == 1) tercel_onnx_copy_ints(c, n, "axes");
-  if (c->row->max_inputs == 2) tercel_onnx_copy_int(c, n, "noop_with_empty_axes");
-  tercel_onnx_copy_int(c, n, "keepdims");
+  if (c->row->max_inputs == 2) tercel_onnx_copy_flag(c, n, "noop_with_empty_axes");
+  tercel_onnx_copy_flag(c, n, "keepdims");
   tercel_value *const y = tercel_onnx_end(c, n);
   tercel_onnx_return(c, 0, is_bool ? tercel_onnx_cast(c, y, TERCEL_DTYPE_BOOL) : y);
 }
@@ -26,17 +26,17 @@ void tercel_onnx_build_arg_reduce(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_arg_reduce, 1, tercel_onnx_in(c, 0));
   tercel_onnx_set_text(c, n, "kind", c->row->detail ? "max" : "min");
   tercel_onnx_copy_int(c, n, "axis");
-  tercel_onnx_copy_int(c, n, "keepdims");
+  tercel_onnx_copy_flag(c, n, "keepdims");
   if (tercel_onnx_has_attr(c, "select_last_index"))
-    tercel_onnx_set_int(c, n, "select_last", tercel_onnx_get_int(c, "select_last_index", 0));
+    tercel_onnx_set_int(c, n, "select_last", tercel_onnx_get_flag(c, "select_last_index", false));
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
 void tercel_onnx_build_cumulative(tercel_onnx_call *c) {
   tercel_node *const n =
       tercel_onnx_begin(c, tercel_ops()[c->row->detail], 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
-  tercel_onnx_copy_int(c, n, "exclusive");
-  tercel_onnx_copy_int(c, n, "reverse");
+  tercel_onnx_copy_flag(c, n, "exclusive");
+  tercel_onnx_copy_flag(c, n, "reverse");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
@@ -49,7 +49,7 @@ void tercel_onnx_build_topk(tercel_onnx_call *c) {
   }
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_topk, 2, tercel_onnx_in(c, 0), k);
   tercel_onnx_copy_int(c, n, "axis");
-  tercel_onnx_copy_int(c, n, "largest");
-  tercel_onnx_copy_int(c, n, "sorted");
+  tercel_onnx_copy_flag(c, n, "largest");
+  tercel_onnx_copy_flag(c, n, "sorted");
   tercel_onnx_return_all(c, n);
 }

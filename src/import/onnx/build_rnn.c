@@ -47,9 +47,9 @@ static void layer(tercel_onnx_call *c, cell kind, tercel_value *x, tercel_value 
   copy_floats(c, n, "activation_alpha");
   copy_floats(c, n, "activation_beta");
   tercel_onnx_copy_float(c, n, "clip");
-  tercel_onnx_copy_int(c, n, "layout");
-  if (kind == GRU) tercel_onnx_copy_int(c, n, "linear_before_reset");
-  if (kind == LSTM) tercel_onnx_copy_int(c, n, "input_forget");
+  tercel_onnx_copy_flag(c, n, "layout");
+  if (kind == GRU) tercel_onnx_copy_flag(c, n, "linear_before_reset");
+  if (kind == LSTM) tercel_onnx_copy_flag(c, n, "input_forget");
   if (round_state) tercel_onnx_set_int(c, n, "round_state", 1);
   tercel_onnx_return_all(c, n);
 }

@@ -21,7 +21,7 @@ void tercel_onnx_build_same(tercel_onnx_call *c) {
 void tercel_onnx_build_split_to_sequence(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_sequence_split, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
   tercel_onnx_copy_int(c, n, "axis");
-  tercel_onnx_copy_int(c, n, "keepdims");
+  tercel_onnx_copy_flag(c, n, "keepdims");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
@@ -29,7 +29,7 @@ void tercel_onnx_build_concat_from_sequence(tercel_onnx_call *c) {
   tercel_onnx_need_attr(c, "axis");
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_sequence_concat, 1, tercel_onnx_in(c, 0));
   tercel_onnx_copy_int(c, n, "axis");
-  tercel_onnx_copy_int(c, n, "new_axis");
+  tercel_onnx_copy_flag(c, n, "new_axis");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 

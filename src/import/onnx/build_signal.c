@@ -6,15 +6,15 @@ void tercel_onnx_build_dft(tercel_onnx_call *c) {
   tercel_node *const n =
       tercel_onnx_begin(c, &tercel_op_dft, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2));
   if (c->version < 20) tercel_onnx_set_int(c, n, "axis", tercel_onnx_get_int(c, "axis", 1));
-  tercel_onnx_copy_int(c, n, "inverse");
-  tercel_onnx_copy_int(c, n, "onesided");
+  tercel_onnx_copy_flag(c, n, "inverse");
+  tercel_onnx_copy_flag(c, n, "onesided");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
 void tercel_onnx_build_stft(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_stft, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1),
                                            tercel_onnx_in(c, 2), tercel_onnx_in(c, 3));
-  tercel_onnx_copy_int(c, n, "onesided");
+  tercel_onnx_copy_flag(c, n, "onesided");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 

@@ -12,13 +12,13 @@ void tercel_onnx_build_grid_sample(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_grid_sample, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
   tercel_onnx_set_text(c, n, "mode", mode);
   tercel_onnx_set_text(c, n, "padding", tercel_onnx_get_text(c, "padding_mode", "zeros"));
-  tercel_onnx_copy_int(c, n, "align_corners");
+  tercel_onnx_copy_flag(c, n, "align_corners");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
 void tercel_onnx_build_affine_grid(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_affine_grid, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
-  tercel_onnx_copy_int(c, n, "align_corners");
+  tercel_onnx_copy_flag(c, n, "align_corners");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 
@@ -48,7 +48,7 @@ void tercel_onnx_build_max_roi_pool(tercel_onnx_call *c) {
 void tercel_onnx_build_nms(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_nms, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1),
                                            tercel_onnx_in(c, 2), tercel_onnx_in(c, 3), tercel_onnx_in(c, 4));
-  tercel_onnx_copy_int(c, n, "center_point_box");
+  tercel_onnx_copy_flag(c, n, "center_point_box");
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
 }
 

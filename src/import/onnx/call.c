@@ -98,6 +98,13 @@ int64_t tercel_onnx_get_int(tercel_onnx_call *c, const char *name, int64_t fallb
   return attr ? attr->i : fallback;
 }
 
+bool tercel_onnx_get_flag(tercel_onnx_call *c, const char *name, bool fallback) {
+  const int64_t value = tercel_onnx_get_int(c, name, fallback);
+  if (value != 0 && value != 1)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute '%s' is %" PRId64 ", want 0 or 1", name, value);
+  return value != 0;
+}
+
 double tercel_onnx_get_float(tercel_onnx_call *c, const char *name, double fallback) {
   const tercel_onnx_attr *const attr = tercel_onnx_get_attr(c, name, TERCEL_ONNX_FLOAT);
   return attr ? (double)attr->f : fallback;
@@ -243,6 +250,10 @@ void tercel_onnx_set_dtype(tercel_onnx_call *c, tercel_node *node, const char *n
 
 void tercel_onnx_copy_int(tercel_onnx_call *c, tercel_node *node, const char *name) {
   if (tercel_onnx_has_attr(c, name)) tercel_onnx_set_int(c, node, name, tercel_onnx_get_int(c, name, 0));
+}
+
+void tercel_onnx_copy_flag(tercel_onnx_call *c, tercel_node *node, const char *name) {
+  if (tercel_onnx_has_attr(c, name)) tercel_onnx_set_int(c, node, name, tercel_onnx_get_flag(c, name, false));
 }
 
 void tercel_onnx_copy_float(tercel_onnx_call *c, tercel_node *node, const char *name) {
