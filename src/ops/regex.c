@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/text.h"
+#include "ops/unicode.h"
 
 enum {
   MAX_INSTRS = 1 << 16, /* of a program; time a code point is at most this */
@@ -14,8 +15,11 @@ enum {
 
 /* ---- the tree ------------------------------------------------------------------------------------------------------ */
 
+/* Code points from first to last; or those that have the property (or have it not). */
 typedef struct range {
   uint32_t first, last;
+  bool is_property, negated;
+  tercel_unicode_property property;
   struct range *next;
 } range;
 
@@ -60,10 +64,14 @@ static tercel_status new_tree(parser *p, tree from, tree **out) {
   return *out != NULL ? TERCEL_OK : no_memory(p);
 }
 
-static tercel_status add_range(parser *p, set *to, uint32_t first, uint32_t last) {
-  const range r = {first, last, to->ranges};
+static tercel_status add_to_set(parser *p, set *to, range r) {
+  r.next = to->ranges;
   to->ranges = tercel_arena_copy(p->arena, &r, sizeof r);
   return to->ranges != NULL ? TERCEL_OK : no_memory(p);
+}
+
+static tercel_status add_range(parser *p, set *to, uint32_t first, uint32_t last) {
+  return add_to_set(p, to, (range){.first = first, .last = last});
 }
 
 static tercel_status set_tree(parser *p, set from, tree **out) {
@@ -124,9 +132,24 @@ static tercel_status add_class(parser *p, set *to, const named_class *c, bool ne
   return negated ? add_range(p, to, from, LAST_CODE) : TERCEL_OK;
 }
 
-/* \d and its like at p->at (the letter); *found false: none of them. */
-static tercel_status perl_class(parser *p, set *to, bool *found) {
-  *found = false;
+/* p or P, behind the backslash, then a letter, or a name in braces; ^ there negates once more. */
+static tercel_status property_class(parser *p, set *to) {
+  range r = {.is_property = true, .negated = *p->at++ == 'P'};
+  const bool braces = accept(p, "{");
+  if (braces && accept(p, "^")) r.negated = !r.negated;
+  const char *const name = p->at;
+  while (p->at < p->end && *p->at != '}' && (braces || p->at == name)) ++p->at;
+  const size_t length = (size_t)(p->at - name);
+  if (length == 0 || (braces && !accept(p, "}"))) return fail(p, TERCEL_INVALID_MODEL, "want \\pL or \\p{Name}");
+  if (!tercel_unicode_parse(name, length, &r.property))
+    return fail(p, TERCEL_INVALID_MODEL, "no category or script of Unicode has this name");
+  return add_to_set(p, to, r);
+}
+
+/* \d, \p{L} and their like at p->at (the letter); *found false: none of them. */
+static tercel_status escaped_class(parser *p, set *to, bool *found) {
+  *found = p->at < p->end && (*p->at == 'p' || *p->at == 'P');
+  if (*found) return property_class(p, to);
   for (size_t i = 0; p->at < p->end && i < sizeof perl_classes / sizeof *perl_classes; ++i) {
     const char lower = perl_classes[i].name[0];
     if (*p->at != lower && *p->at != lower - 'a' + 'A') continue;
@@ -158,6 +181,17 @@ static tercel_status hex_escape(parser *p, uint32_t *code) {
   return TERCEL_OK;
 }
 
+static bool is_octal(const parser *p, ptrdiff_t at) {
+  return p->end - p->at > at && p->at[at] >= '0' && p->at[at] <= '7';
+}
+
+/* Up to three digits.  One alone that is not 0 would be a back reference. */
+static tercel_status octal_escape(parser *p, uint32_t *code) {
+  *code = 0;
+  for (int digits = 0; digits < 3 && is_octal(p, 0); ++digits) *code = 8 * *code + (uint32_t)(*p->at++ - '0');
+  return TERCEL_OK;
+}
+
 /* An escape that means one code point; p->at behind the backslash. */
 static tercel_status escape(parser *p, uint32_t *code) {
   static const char letters[] = "tnrfva", meant[] = "\t\n\r\f\v\a";
@@ -170,7 +204,8 @@ static tercel_status escape(parser *p, uint32_t *code) {
     *code = (uint32_t)meant[letter - letters];
     return TERCEL_OK;
   }
-  const bool is_word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  if (c >= '0' && c <= '7' && (c == '0' || is_octal(p, 1))) return octal_escape(p, code);
+  const bool is_word = (c & 0x80) != 0 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   if (is_word) return fail(p, TERCEL_UNSUPPORTED, "this escape is not supported");
   *code = tercel_utf8_next(&p->at, p->end);
   return TERCEL_OK;
@@ -183,14 +218,26 @@ static tercel_status class_code(parser *p, uint32_t *code) {
   return TERCEL_OK;
 }
 
+/* Is there a :] behind the [: at hand? */
+static bool closes_name(const parser *p) {
+  for (const char *at = p->at + 2; p->end - at >= 2; ++at)
+    if (at[0] == ':' && at[1] == ']') return true;
+  return false;
+}
+
 static tercel_status posix_class(parser *p, set *to, bool *found) {
   *found = false;
   for (size_t i = 0; i < sizeof posix_classes / sizeof *posix_classes; ++i) {
-    if (!accept(p, posix_classes[i].name)) continue;
+    char negated[16] = "[:^"; /* and the rest of the name */
+    memcpy(negated + 3, posix_classes[i].name + 2, strlen(posix_classes[i].name) - 1);
     *found = true;
-    return add_class(p, to, &posix_classes[i], false);
+    if (accept(p, posix_classes[i].name)) return add_class(p, to, &posix_classes[i], false);
+    if (accept(p, negated)) return add_class(p, to, &posix_classes[i], true);
+    *found = false;
   }
-  return TERCEL_OK;
+  return p->end - p->at >= 2 && memcmp(p->at, "[:", 2) == 0 && closes_name(p)
+             ? fail(p, TERCEL_INVALID_MODEL, "no class has this name")
+             : TERCEL_OK;
 }
 
 static tercel_status class_item(parser *p, set *to) {
@@ -199,7 +246,7 @@ static tercel_status class_item(parser *p, set *to) {
   if (found) return TERCEL_OK;
   if (p->end - p->at >= 2 && *p->at == '\\') {
     ++p->at;
-    TERCEL_TRY(perl_class(p, to, &found));
+    TERCEL_TRY(escaped_class(p, to, &found));
     if (found) return TERCEL_OK;
     --p->at;
   }
@@ -239,9 +286,9 @@ static tercel_status parse_escape(parser *p, tree **out) {
   if (accept(p, "B")) return assert_tree(p, NO_WORD_EDGE, out);
   if (accept(p, "A")) return assert_tree(p, TEXT_BEGIN, out);
   if (accept(p, "z")) return assert_tree(p, TEXT_END, out);
-  set s = {0};
+  set s = {.fold = p->flags.fold};
   bool found = false;
-  TERCEL_TRY(perl_class(p, &s, &found));
+  TERCEL_TRY(escaped_class(p, &s, &found));
   if (found) return set_tree(p, s, out);
   uint32_t code;
   TERCEL_TRY(escape(p, &code));
@@ -501,7 +548,8 @@ static bool holds(assertion what, place at) {
 
 static bool lies_in(const range *r, uint32_t code) {
   for (; r != NULL; r = r->next)
-    if (code >= r->first && code <= r->last) return true;
+    if (r->is_property ? tercel_unicode_has(r->property, code) != r->negated : code >= r->first && code <= r->last)
+      return true;
   return false;
 }
 

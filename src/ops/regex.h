@@ -1,9 +1,10 @@
 /* Regular expressions in RE2's syntax, matched in time linear in the text: a set of states moves over it (Thompson's simulation), so no
  * pattern can make it run away.  Only "does the whole text match?" is answered: no captures, so lazy and greedy are the same.
  *
- * Known: literals, ., [...] with ranges, negation and [:names:], \d \w \s \D \W \S (ASCII), \t \n \r \f \v \a \xHH \x{HHHH} \Q...\E,
+ * Known: literals, ., [...] with ranges, negation, [:names:] and [:^names:], \d \w \s \D \W \S (ASCII), \pL \p{Lu} \p{Greek} \p{^L} \P...,
+ * \t \n \r \f \v \a \xHH \x{HHHH} \0 \12 \123 (octal) \Q...\E,
  * ( ) (?: ) (?P<name> ) (?flags) (?flags: ) with i m s U, |, * + ? {n} {n,} {n,m} (also lazy), ^ $ \A \z \b \B.
- * \p{...}, \C and octal escapes are not; back references and look-around are in no linear-time syntax. */
+ * Of RE2's syntax that is all but \C, a byte of a character.  Back references and look-around are in no linear-time syntax. */
 #ifndef TERCEL_OPS_REGEX_H
 #define TERCEL_OPS_REGEX_H
 

@@ -245,14 +245,21 @@ static tercel_status verify_normalize(const tercel_node *node, tercel_error *err
   return tercel_node_choice(node, "case", case_names, &choice, err);
 }
 
-static void add_changed(tercel_text *text, tercel_string s, case_change change) {
+/* Turkish and Azerbaijani have an i without a dot, whose capital is I. */
+static uint32_t change_case(uint32_t code, case_change change, bool turkic) {
+  enum { DOTLESS = 0x131, CAPITAL_DOTTED = 0x130 };
+  if (change == CASE_KEEP) return code;
+  if (change == CASE_LOWER)
+    return turkic && code == 'I' ? DOTLESS : code == CAPITAL_DOTTED ? 'i' : tercel_to_lower(code);
+  return turkic && code == 'i' ? CAPITAL_DOTTED : tercel_to_upper(code);
+}
+
+static void add_changed(tercel_text *text, tercel_string s, case_change change, bool turkic) {
   const char *at = s.data, *const end = s.length > 0 ? s.data + s.length : s.data;
   while (at < end) {
     const char *const begin = at;
     const uint32_t code = tercel_utf8_next(&at, end);
-    const uint32_t to = change == CASE_LOWER   ? tercel_to_lower(code)
-                        : change == CASE_UPPER ? tercel_to_upper(code)
-                                               : code;
+    const uint32_t to = change_case(code, change, turkic);
     if (to == code)
       tercel_text_add_bytes(text, begin, (size_t)(at - begin)); /* what is no UTF-8 stays as it is */
     else
@@ -266,6 +273,7 @@ static tercel_status eval_normalize(tercel_eval *eval, tercel_error *err) {
   size_t num_stopwords = 0;
   TERCEL_TRY(tercel_node_choice(eval->node, "case", case_names, &change, err));
   const bool fold = tercel_node_int(eval->node, "case_sensitive") == 0;
+  const bool turkic = tercel_node_int(eval->node, "turkic") != 0;
   const tercel_attr *const attr = tercel_node_attr(eval->node, "stopwords");
   if (attr != NULL) num_stopwords = attr->count;
   const int64_t n = tercel_tensor_num_elements(x);
@@ -278,7 +286,7 @@ static tercel_status eval_normalize(tercel_eval *eval, tercel_error *err) {
     const char *const stopword = attr->value.strings[i];
     word.length = 0;
     tercel_text_add_bytes(&word, "", 0);
-    add_changed(&word, (tercel_string){stopword, strlen(stopword)}, fold ? CASE_LOWER : CASE_KEEP);
+    add_changed(&word, (tercel_string){stopword, strlen(stopword)}, fold ? CASE_LOWER : CASE_KEEP, turkic);
     if (word.failed) TERCEL_CHECK(tercel_fail_memory(err, word.length, "a word"));
     TERCEL_CHECK(tercel_map_set_bytes(&stopwords, word.data, word.length, NULL, err));
   }
@@ -286,11 +294,11 @@ static tercel_status eval_normalize(tercel_eval *eval, tercel_error *err) {
     bool is_stopword = false;
     word.length = 0;
     tercel_text_add_bytes(&word, "", 0);
-    add_changed(&word, tercel_tensor_strings(x)[i], fold ? CASE_LOWER : CASE_KEEP);
+    add_changed(&word, tercel_tensor_strings(x)[i], fold ? CASE_LOWER : CASE_KEEP, turkic);
     if (word.failed) TERCEL_CHECK(tercel_fail_memory(err, word.length, "a word"));
     tercel_map_get_bytes(&stopwords, word.data, word.length, &is_stopword);
     if (is_stopword) continue;
-    add_changed(&strings.characters, tercel_tensor_strings(x)[i], (case_change)change);
+    add_changed(&strings.characters, tercel_tensor_strings(x)[i], (case_change)change, turkic);
     tercel_strings_end(&strings);
   }
   if (strings.count == 0) tercel_strings_end(&strings); /* nothing left: one empty string */
@@ -306,6 +314,7 @@ done:
 static const tercel_attr_spec normalize_attrs[] = {
     {"case", TERCEL_ATTR_STRING, false, 0, "none", "none, lower, upper: how what is left is changed"},
     {"case_sensitive", TERCEL_ATTR_INT, false, 0, NULL, "0: stopwords are compared in lower case"},
+    {"turkic", TERCEL_ATTR_INT, false, 0, NULL, "1: the case of i and I is that of Turkish and Azerbaijani"},
     {"stopwords", TERCEL_ATTR_STRINGS, false, 0, NULL, "strings that are left out"},
     {NULL, 0, false, 0, NULL, NULL},
 };

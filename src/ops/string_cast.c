@@ -1,4 +1,5 @@
-/* string_format, string_parse: numbers as strings and back, independent of the locale. */
+/* string_format, string_parse: numbers as strings and back, independent of the locale.  Truth is written 1 and 0, as ONNX Runtime does (the
+ * reference evaluator of ONNX writes Python's True and False), so that it can be read back. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -103,23 +104,63 @@ static bool parse_float(tercel_string s, double *out) {
   return s.length > 0 && tercel_parse_f64(s.data, s.length, out);
 }
 
-static bool parse_into(tercel_tensor *y, int64_t i, tercel_string s) {
-  if (tercel_dtype_is_float(y->dtype)) {
-    double value;
-    if (!parse_float(s, &value)) return false;
-    tercel_tensor_set_f64(y, i, value);
+static bool is_white(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static tercel_string trimmed(tercel_string s) {
+  for (; s.length > 0 && is_white(s.data[0]); --s.length) ++s.data;
+  while (s.length > 0 && is_white(s.data[s.length - 1])) --s.length;
+  return s;
+}
+
+static bool parse_u64(tercel_string s, uint64_t *out) {
+  *out = 0;
+  for (size_t i = s.length > 1 && s.data[0] == '+'; i < s.length; ++i) {
+    if (s.data[i] < '0' || s.data[i] > '9') return false;
+    const uint64_t digit = (uint64_t)(s.data[i] - '0');
+    if (*out > (UINT64_MAX - digit) / 10) return false;
+    *out = 10 * *out + digit;
+  }
+  return s.length > 0;
+}
+
+/* A whole number exactly; of any other the part before the point. */
+static bool parse_whole(tercel_dtype dtype, tercel_string s, int64_t *out) {
+  uint64_t large;
+  double real;
+  if (dtype == TERCEL_DTYPE_U64 && parse_u64(s, &large)) {
+    *out = (int64_t)large; /* the same bits */
     return true;
   }
-  int64_t value;
-  if (s.length == 0 || !tercel_parse_i64(s.data, s.length, &value)) return false;
-  tercel_tensor_set_i64(y, i, value);
-  return tercel_tensor_get_i64(y, i) == value; /* else it doesn't fit */
+  if (!tercel_parse_i64(s.data, s.length, out)) {
+    if (!parse_float(s, &real) || !(fabs(real) < 9223372036854775808.0)) return false;
+    *out = (int64_t)real;
+  }
+  return dtype != TERCEL_DTYPE_U64 || *out >= 0;
+}
+
+static bool parse_into(tercel_tensor *y, int64_t i, tercel_string s) {
+  int64_t whole;
+  double real;
+  if (s.length == 0) return false;
+  if (tercel_dtype_is_float(y->dtype)) {
+    if (!parse_float(s, &real)) return false;
+    tercel_tensor_set_f64(y, i, real);
+    return true;
+  }
+  if (y->dtype == TERCEL_DTYPE_BOOL) {
+    if (!parse_float(s, &real)) return false;
+    tercel_tensor_set_i64(y, i, real != 0); /* and NaN is true, as in a cast of numbers */
+    return true;
+  }
+  if (!parse_whole(y->dtype, s, &whole)) return false;
+  tercel_tensor_set_i64(y, i, whole);
+  return tercel_tensor_get_i64(y, i) == whole; /* else it doesn't fit */
 }
 
 static tercel_status eval_parse(tercel_eval *eval, tercel_error *err) {
   const int64_t n = tercel_tensor_num_elements(eval->in[0]);
   for (int64_t i = 0; i < n; ++i) {
-    const tercel_string s = tercel_tensor_strings(eval->in[0])[i];
+    const tercel_string s = trimmed(tercel_tensor_strings(eval->in[0])[i]);
     if (!parse_into(eval->out[0], i, s))
       return tercel_node_fail(eval->node, err, TERCEL_INVALID_ARGUMENT, "element %lld, \"%.*s\", is no %s",
                               (long long)i, s.length < 40 ? (int)s.length : 40, s.data != NULL ? s.data : "",
@@ -140,7 +181,7 @@ const tercel_op tercel_op_string_parse = {
     .max_inputs = 1,
     .min_outputs = 1,
     .max_outputs = 1,
-    .about = "numbers that strings spell; what is none is an error of the run",
+    .about = "numbers that strings spell, white space around them aside; what is none is an error of the run",
     .attrs = parse_attrs,
     .infer = infer_parse,
     .eval = eval_parse,

@@ -47,8 +47,46 @@ static void test_normalize(void **state) {
                0);
 }
 
+static void test_normalize_turkic(void **state) {
+  (void)state;
+  check_values("%x: string[4] = constant data(\"Irak\", \"İz\", \"ılık\", \"iki\")\n"
+               "%y = string_normalize(%x) {case = \"lower\", turkic = 1, stopwords = [\"ılık\"]}\n"
+               "%w: string[3] = constant data(\"ırak\", \"iz\", \"iki\")\nreturn %y, %w",
+               0);
+  check_values("%x: string[2] = constant data(\"ılık\", \"iki\")\n"
+               "%y = string_normalize(%x) {case = \"upper\", turkic = 1}\n"
+               "%w: string[2] = constant data(\"ILIK\", \"İKİ\")\nreturn %y, %w",
+               0);
+  check_values("%x: string[2] = constant data(\"İI\", \"iı\")\n%y = string_normalize(%x) {case = \"lower\"}\n"
+               "%w: string[2] = constant data(\"ii\", \"iı\")\nreturn %y, %w",
+               0);
+}
+
 static void test_cast(void **state) {
   (void)state;
+  check_values("%x: bool[2] = constant data(1, 0)\n%y = string_format(%x)\n"
+               "%w: string[2] = constant data(\"1\", \"0\")\nreturn %y, %w",
+               0);
+  check_values("%x: string[6] = constant data(\"1\", \"0\", \"2\", \" 0.5\", \"0.0\", \"nan\")\n"
+               "%y = string_parse(%x) {dtype = bool}\n%w: bool[6] = constant data(1, 0, 1, 1, 0, 1)\nreturn %y, %w",
+               0);
+  check_values("%x: string[5] = constant data(\"100.5\", \"-3.7\", \"1e3\", \" +7\\n\", \"9007199254740993\")\n"
+               "%y = string_parse(%x) {dtype = i64}\n"
+               "%w: i64[5] = constant data(100, -3, 1000, 7, 9007199254740993)\nreturn %y, %w",
+               0);
+  check_values("%x: string[2] = constant data(\"18446744073709551615\", \"+3\")\n"
+               "%y = string_parse(%x) {dtype = u64}\n%w: u64[2] = constant data(18446744073709551615, 3)\n"
+               "return %y, %w",
+               0);
+  check_eval_fails("%x: string[1] = constant data(\"True\")\n%y = string_parse(%x) {dtype = bool}\nreturn %y",
+                   TERCEL_INVALID_ARGUMENT, "is no bool");
+  check_eval_fails("%x: string[1] = constant data(\"-1\")\n%y = string_parse(%x) {dtype = u64}\nreturn %y",
+                   TERCEL_INVALID_ARGUMENT, "is no u64");
+  check_eval_fails("%x: string[1] = constant data(\"inf\")\n%y = string_parse(%x) {dtype = i64}\nreturn %y",
+                   TERCEL_INVALID_ARGUMENT, "is no i64");
+  check_eval_fails("%x: string[1] = constant data(\"18446744073709551616\")\n%y = string_parse(%x) {dtype = u64}\n"
+                   "return %y",
+                   TERCEL_INVALID_ARGUMENT, "is no u64");
   check_values("%x: f32[6] = constant data(0.1, -2, 1e20, inf, -inf, nan)\n%y = string_format(%x)\n"
                "%w: string[6] = constant data(\"0.1\", \"-2\", \"1e+20\", \"INF\", \"-INF\", \"NaN\")\nreturn %y, %w",
                0);
@@ -112,7 +150,24 @@ static void test_regex(void **state) {
                {"^a$", "a", true},
                {"a$\nb", "a\nb", false},
                {"(?m)a$\n^b", "a\nb", true},
-               {"a??b*?", "bb", true}};
+               {"a??b*?", "bb", true},
+               {"[[:^alpha:]]+", "12 的", true},
+               {"[[:^alpha:]]+", "1a", false},
+               {"\\101\\x42\\0", "AB", false},
+               {"\\101\\12", "A\n", true},
+               {"\\pL+", "aÄж的", true},
+               {"\\pL+", "a1", false},
+               {"\\p{Lu}\\p{Ll}", "Äb", true},
+               {"\\p{Lu}\\p{Ll}", "äB", false},
+               {"\\p{Greek}+\\P{Greek}", "αβω!", true},
+               {"\\p{Greek}+", "abc", false},
+               {"[\\p{Han}\\d]+", "的1的", true},
+               {"[^\\p{Han}]+", "的", false},
+               {"\\p{^L}\\P{^L}", "1a", true},
+               {"\\pN\\p{Nd}\\p{Any}", "1٣x", true},
+               {"\\pN", "x", false},
+               {"(?i)\\p{Lu}+", "aB", true},
+               {"\\p{Zs}\\p{Sc}", " €", true}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (matches(cases[i].pattern, cases[i].text) != cases[i].want)
       fail_msg("\"%s\" on \"%s\": want %d", cases[i].pattern, cases[i].text, cases[i].want);
@@ -137,7 +192,14 @@ static void test_hostile_regex(void **state) {
                {"\\", TERCEL_INVALID_MODEL, "backslash at the end"},
                {"(?=a)", TERCEL_UNSUPPORTED, "group is not supported"},
                {"(a)\\1", TERCEL_UNSUPPORTED, "escape is not supported"},
-               {"\\pL", TERCEL_UNSUPPORTED, "escape is not supported"},
+               {"a\\Cb", TERCEL_UNSUPPORTED, "escape is not supported"},
+               {"\\p", TERCEL_INVALID_MODEL, "want \\pL"},
+               {"\\p{", TERCEL_INVALID_MODEL, "want \\pL"},
+               {"\\p{L", TERCEL_INVALID_MODEL, "want \\pL"},
+               {"\\p{Klingon}", TERCEL_INVALID_MODEL, "no category or script"},
+               {"\\pX", TERCEL_INVALID_MODEL, "no category or script"},
+               {"[[:foo:]]", TERCEL_INVALID_MODEL, "no class has this name"},
+               {"\\ä", TERCEL_UNSUPPORTED, "escape is not supported"},
                {"((a{1000}){1000}){1000}", TERCEL_UNSUPPORTED, "too many states"},
                {"(((((((){1000}){1000}){1000}){1000}){1000}){1000}){1000}", TERCEL_UNSUPPORTED, "too many states"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -194,9 +256,11 @@ static void test_tfidf(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_concat),      cmocka_unit_test(test_split),        cmocka_unit_test(test_normalize),
-      cmocka_unit_test(test_cast),        cmocka_unit_test(test_regex),        cmocka_unit_test(test_hostile_regex),
-      cmocka_unit_test(test_regex_match), cmocka_unit_test(test_label_encode), cmocka_unit_test(test_tfidf),
+      cmocka_unit_test(test_concat),        cmocka_unit_test(test_split),
+      cmocka_unit_test(test_normalize),     cmocka_unit_test(test_normalize_turkic),
+      cmocka_unit_test(test_cast),          cmocka_unit_test(test_regex),
+      cmocka_unit_test(test_hostile_regex), cmocka_unit_test(test_regex_match),
+      cmocka_unit_test(test_label_encode),  cmocka_unit_test(test_tfidf),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

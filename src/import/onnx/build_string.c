@@ -29,12 +29,33 @@ void tercel_onnx_build_string_split(tercel_onnx_call *c) {
   tercel_onnx_return_all(c, n);
 }
 
+/* Unicode's case mappings hold in all languages but these: see SpecialCasing.txt of its database. */
+typedef enum locale_case { COMMON, TURKIC, LITHUANIAN } locale_case;
+
+/* Of a locale such as "tr_TR.UTF-8". */
+static locale_case language_of(tercel_onnx_call *c) {
+  static const struct {
+    const char *code;
+    locale_case language;
+  } special[] = {{"tr", TURKIC}, {"az", TURKIC}, {"lt", LITHUANIAN}};
+  const char *const locale = tercel_onnx_get_text(c, "locale", "");
+  const size_t length = strcspn(locale, "_-.@");
+  for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+    if (length == 2 && strncmp(locale, special[i].code, 2) == 0) {
+      if (special[i].language == LITHUANIAN)
+        tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'locale' = '%s' (dots of Lithuanian) is not supported",
+                         locale);
+      return special[i].language;
+    }
+  return COMMON;
+}
+
 void tercel_onnx_build_string_normalizer(tercel_onnx_call *c) {
   const char *const action = tercel_onnx_get_text(c, "case_change_action", "NONE");
   size_t num_stopwords;
   const char *const *const stopwords = get_texts(c, "stopwords", &num_stopwords);
   const int64_t sensitive = tercel_onnx_get_int(c, "is_case_sensitive", 0);
-  tercel_onnx_ignore_attr(c, "locale"); /* Unicode's own mappings, which hold in all but a few languages */
+  const locale_case language = language_of(c);
   char *const lower = tercel_arena_strdup(&c->import->arena, action);
   if (!lower) keep(c, tercel_fail_memory(c->err, strlen(action), "case_change_action"));
   if (!tercel_onnx_ok(c)) return;
@@ -42,6 +63,7 @@ void tercel_onnx_build_string_normalizer(tercel_onnx_call *c) {
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_string_normalize, 1, tercel_onnx_in(c, 0));
   tercel_onnx_set_text(c, n, "case", lower);
   tercel_onnx_set_int(c, n, "case_sensitive", sensitive);
+  tercel_onnx_set_int(c, n, "turkic", language == TURKIC);
   if (stopwords && tercel_onnx_ok(c))
     keep(c, tercel_node_set_strings(n, "stopwords", stopwords, num_stopwords, c->err));
   tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
