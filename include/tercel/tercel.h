@@ -210,6 +210,43 @@ typedef enum tercel_print {
 TERCEL_API tercel_status tercel_model_print(const tercel_model *model, tercel_print what, char **text_out,
                                             tercel_error *err);
 
+/* ---- check --------------------------------------------------------------------------------------------------------- */
+
+/* Can tercel run this file?  Everything that keeps it from doing so and everything that is suspicious, at once. */
+typedef struct tercel_check tercel_check;
+
+typedef enum tercel_check_level {
+  TERCEL_CHECK_NOTE,    /* harmless; good to know */
+  TERCEL_CHECK_WARNING, /* it runs, but maybe not as its author meant, or slower than it could */
+  TERCEL_CHECK_ERROR    /* it does not run */
+} tercel_check_level;
+
+/* Texts are never NULL, one line each, and live as long as the check. */
+typedef struct tercel_check_row {
+  tercel_check_level level;
+  const char *kind;    /* what it is about, for machines: "operator", "attribute", "shape", "kernel", ...: see tercel_check_kind */
+  const char *op;      /* the operator: "Conv", "com.microsoft.FusedConv"; "" where it is about none */
+  const char *node;    /* its node in the file, or where that has no name, its first output; "" where it is about none */
+  const char *message; /* what was found and what was expected */
+  const char *advice;  /* what to do; "" when there is nothing to do */
+} tercel_check_row;
+
+/* Reads a model file as tercel_model_load does, but goes on behind errors, and looks at weights' sizes only.  A file that tercel can't
+ * run is a success of this call, with rows of TERCEL_CHECK_ERROR; it fails with TERCEL_IO when there is no such file, and with
+ * TERCEL_OUT_OF_MEMORY. */
+TERCEL_API tercel_status tercel_model_check(const char *path, const tercel_model_options *options, tercel_check **out,
+                                            tercel_error *err);
+TERCEL_API tercel_status tercel_model_check_memory(const void *data, size_t bytes, const char *folder,
+                                                   const tercel_model_options *options, tercel_check **out,
+                                                   tercel_error *err);
+TERCEL_API void tercel_check_destroy(tercel_check *check);
+/* Row number index, errors first: 0 after the last. */
+TERCEL_API int tercel_check_get_row(const tercel_check *check, size_t index, tercel_check_row *out);
+/* TERCEL_OK when the model runs; else what tercel_model_load or tercel_engine_build would fail with. */
+TERCEL_API tercel_status tercel_check_get_status(const tercel_check *check);
+/* Kinds of rows: index 0, 1, ... until NULL; *what (may be NULL) gets a line of explanation. */
+TERCEL_API const char *tercel_check_kind(size_t index, const char **what);
+
 /* ---- engine -------------------------------------------------------------------------------------------------------- */
 
 typedef struct tercel_engine tercel_engine;
