@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/map.h"      /* string and integer hash maps */
 #include "base/pool.h"     /* threads */
+#include "base/problems.h" /* what is wrong with a model, collected */
 #include "base/protobuf.h" /* wire format, read in place */
 #include "base/status.h"   /* tercel_fail, TERCEL_TRY */
 #include "base/text.h"     /* growing text buffer; numbers in the C locale */

@@ -9,6 +9,9 @@
 typedef struct tercel_import_options {
   bool no_mmap;            /* read files into memory instead of mapping them */
   tercel_folders external; /* folders that external data may lie in besides the model's own; borrowed for the call */
+  /* For checks.  Not NULL: every problem is noted here, warnings and notes too, and large weights may stay where no kernel could read
+   * them: the graph is good for looking at shapes and types, not for running. */
+  tercel_problems *problems;
 } tercel_import_options;
 
 typedef struct tercel_metadata {

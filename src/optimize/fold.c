@@ -8,6 +8,7 @@ static const size_t max_bytes = 64 << 20; /* of all outputs */
 static const size_t free_bytes = 1 << 20; /* of outputs, whatever the inputs are */
 static const size_t growth = 8;           /* outputs may take so many times what the inputs do, beyond that */
 static const double max_flops = 4e9;
+static const size_t max_shape_bytes = 4 << 10; /* read and stored where only shapes matter */
 
 /* An operator's constant inputs as tensors; false when one is not constant. */
 static bool gather_inputs(const tercel_node *node, const tercel_tensor **in, size_t *bytes) {
@@ -86,9 +87,11 @@ static tercel_status try_node(tercel_node *node, tercel_arena *scratch, tercel_p
   tercel_tensor *const out = tercel_arena_alloc_array(scratch, node->num_outputs, sizeof *out);
   if (!in || !out) return tercel_fail_memory(err, node->num_inputs * sizeof *in, "constant folding");
   if (!gather_inputs(node, in, &in_bytes)) return TERCEL_OK;
+  if (context->shapes_only && in_bytes > max_shape_bytes) return TERCEL_OK;
   if (!count_outputs(node, out, &out_bytes) || out_bytes > max_bytes || out_bytes > free_bytes + growth * in_bytes)
     return tercel_refused(context, "fold", node, err, "%zu bytes would be stored for %zu that are read", out_bytes,
                           in_bytes);
+  if (context->shapes_only && out_bytes > max_shape_bytes) return TERCEL_OK;
   const double flops = flops_of(node, in, out, scratch);
   if (flops > max_flops) return tercel_refused(context, "fold", node, err, "it takes %.3g operations", flops);
   return fold(node, in, out, scratch, context, err);

@@ -317,5 +317,5 @@ static const tercel_rule rules[] = {
 };
 
 tercel_status tercel_pass_fold_scale(tercel_graph *graph, tercel_pass_context *context, tercel_error *err) {
-  return tercel_run_rules(graph, rules, context, err);
+  return context->shapes_only ? TERCEL_OK : tercel_run_rules(graph, rules, context, err);
 }

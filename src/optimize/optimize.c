@@ -108,7 +108,9 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
   for (size_t i = 0; i < NUM_PASSES; i++) decisions->times[i] = (tercel_pass_time){.name = passes[i].name};
   tercel_savings savings;
   tercel_savings_init(&savings);
-  tercel_pass_context context = {.decisions = decisions, .savings = decisions->count_savings ? &savings : NULL};
+  tercel_pass_context context = {.decisions = decisions,
+                                 .savings = decisions->count_savings ? &savings : NULL,
+                                 .shapes_only = options->shapes_only};
   decisions->before.num_nodes = tercel_graph_count_nodes(graph);
   tercel_status status = TERCEL_OK;
   if (context.savings) TERCEL_CHECK(tercel_savings_count(&savings, graph, &decisions->before, err));

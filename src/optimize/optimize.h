@@ -35,6 +35,7 @@ typedef struct tercel_optimize_options {
   const char *disabled; /* names of passes to leave out, separated by commas; NULL: none */
   bool verify;          /* check the graph after every pass that changed something */
   int level;            /* 0: the last stage; else no stage beyond it */
+  bool shapes_only;     /* for checks: large constants are not read, and so neither folded nor scaled */
 } tercel_optimize_options;
 
 /* Optimizes in place.  options and decisions may be NULL.  INVALID_ARGUMENT names a pass that does not exist; a
@@ -48,6 +49,7 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
 typedef struct tercel_pass_context {
   const char *pass; /* name of the one that runs */
   tercel_decisions *decisions;
+  bool shapes_only;               /* as in the options */
   bool changed;                   /* set by every rewrite */
   struct tercel_savings *savings; /* NULL: not counted */
 } tercel_pass_context;

@@ -50,11 +50,16 @@ static void forget_packed(const tercel_step *step) {
   }
 }
 
+const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node) {
+  const tercel_kernel *kernel;
+  for (size_t i = 0; (kernel = backend->kernel(node, i)) != NULL; ++i)
+    if (kernel->supports(kernel, node)) break;
+  return kernel;
+}
+
 static tercel_status choose_kernel(lowering *lower, tercel_step *step, tercel_error *err) {
   const tercel_node *const node = step->node;
-  const tercel_kernel *kernel;
-  for (size_t i = 0; (kernel = lower->backend->kernel(node, i)) != NULL; ++i)
-    if (kernel->supports(kernel, node)) break;
+  const tercel_kernel *const kernel = tercel_plan_choose(lower->backend, node);
   if (kernel == NULL) {
     note_unsupported(lower, node);
     return TERCEL_OK;

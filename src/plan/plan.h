@@ -45,6 +45,9 @@ tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *back
                                  tercel_plan **out, tercel_error *err);
 void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
 
+/* The kernel that a plan would run the node with; NULL: there is none. */
+const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node);
+
 /* What runs a step, for reports: the kernel's name; "view" where the output is told to lie in the input; "executor" for control steps. */
 const char *tercel_step_tactic(const tercel_step *step);
 

@@ -23,13 +23,14 @@ typedef struct tercel_onnx_call {
   const tercel_onnx_node *node;
   const struct tercel_onnx_row *row;
   const char *name;            /* for new nodes */
+  tercel_problem_kind fault;   /* what a failure is about */
   int64_t version;             /* of the operator's domain */
   tercel_value *const *inputs; /* NULL: absent; trailing absent ones are cut */
   size_t num_inputs;
   tercel_value **outputs; /* to be filled */
   size_t num_outputs;     /* up to the last one that has a name */
   uint64_t attrs_read;    /* bit i: attribute i of the node */
-  bool poisoned;          /* a subgraph holds something unsupported, which was noted */
+  bool poisoned;          /* a subgraph holds something wrong, which was noted */
   tercel_status status;   /* the first failure */
   tercel_error *err;      /* its message; never NULL */
 } tercel_onnx_call;

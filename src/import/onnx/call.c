@@ -16,6 +16,11 @@ void tercel_onnx_fail(tercel_onnx_call *c, tercel_status status, const char *for
   c->status = tercel_fail(c->err, status, "%s", message);
 }
 
+/* A failure of an attribute. */
+static void blame_attr(tercel_onnx_call *c) {
+  if (tercel_onnx_ok(c)) c->fault = TERCEL_PROBLEM_ATTRIBUTE;
+}
+
 /* Takes the status of a call that filled c->err. */
 static bool check(tercel_onnx_call *c, tercel_status status) {
   if (tercel_onnx_ok(c)) c->status = status;
@@ -58,7 +63,9 @@ void tercel_onnx_ignore_attr(tercel_onnx_call *c, const char *name) {
 }
 
 void tercel_onnx_need_attr(tercel_onnx_call *c, const char *name) {
-  if (!tercel_onnx_has_attr(c, name)) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute '%s' is missing", name);
+  if (tercel_onnx_has_attr(c, name)) return;
+  blame_attr(c);
+  tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute '%s' is missing", name);
 }
 
 /* IR versions before 3 did not say the type: what is there tells. */
@@ -86,6 +93,7 @@ const tercel_onnx_attr *tercel_onnx_get_attr(tercel_onnx_call *c, const char *na
   if (!attr || !tercel_onnx_ok(c)) return NULL;
   if (index < 64) c->attrs_read |= UINT64_C(1) << index;
   if (!has_type(attr, type)) {
+    blame_attr(c);
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute '%s' is %s, want %s", name, type_name(attr->type),
                      type_name(type));
     return NULL;
@@ -143,9 +151,10 @@ tercel_dtype tercel_onnx_get_dtype(tercel_onnx_call *c, const char *name, tercel
   const tercel_onnx_attr *const attr = tercel_onnx_get_attr(c, name, TERCEL_ONNX_INT);
   if (!attr) return fallback;
   const tercel_dtype dtype = tercel_onnx_dtype(attr->i);
-  if (dtype == TERCEL_DTYPE_NONE)
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute '%s': element type %" PRId64 " is not supported", name, attr->i);
-  return dtype;
+  if (dtype != TERCEL_DTYPE_NONE) return dtype;
+  blame_attr(c);
+  tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute '%s': element type %" PRId64 " is not supported", name, attr->i);
+  return TERCEL_DTYPE_NONE;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */

@@ -4,32 +4,11 @@
 
 #include "import/onnx/build.h"
 
-/* Stands for every value that depends on something unsupported: its consumers are only looked at, not built. */
-tercel_value tercel_onnx_poison_value = {.name = "unsupported"};
+/* Stands for every value that depends on something wrong: its consumers are only looked at, not built. */
+tercel_value tercel_onnx_poison_value = {.name = "wrong"};
 
 static tercel_status build_nodes(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_nodes *nodes,
                                  const tercel_map *declared, tercel_error *err);
-
-/* ---- labels ------------------------------------------------------------------------------------------------------ */
-
-static const char *own_name(const tercel_onnx_node *node) {
-  if (node->name[0]) return node->name;
-  for (size_t i = 0; i < node->outputs.count; i++)
-    if (node->outputs.items[i][0]) return node->outputs.items[i];
-  return node->op_type;
-}
-
-/* With the names of the calls that it was inlined from; NULL when there is no memory. */
-static const char *full_name(tercel_onnx *o, const tercel_onnx_frame *frame, const char *name) {
-  return frame->prefix[0] ? tercel_arena_printf(&o->arena, "%s%s", frame->prefix, name) : name;
-}
-
-const char *tercel_onnx_label(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node) {
-  const bool foreign = !tercel_onnx_same_domain(node->domain, "");
-  const char *const label = tercel_arena_printf(&o->arena, "%s%s%s '%s%s'", foreign ? node->domain : "",
-                                                foreign ? "." : "", node->op_type, frame->prefix, own_name(node));
-  return label ? label : node->op_type;
-}
 
 /* ---- names to values --------------------------------------------------------------------------------------------- */
 
@@ -44,51 +23,54 @@ static tercel_value *find(const tercel_onnx_scope *scope, const char *name) {
   return tercel_map_get(&scope->values, name, NULL);
 }
 
-/* An error that makes one thing unsupported, not the model wrong: noted, so that all of them can be told at once. */
-static tercel_status note_unsupported(tercel_onnx *o, tercel_status status, tercel_error *err) {
-  if (status != TERCEL_UNSUPPORTED) return status;
-  return tercel_onnx_add_unsupported(o, err->message, err);
-}
+/* ---- who builds a node ----------------------------------------------------------------------------------------------- */
 
-/* ---- operators that nobody builds ----------------------------------------------------------------------------------- */
-
-static tercel_status fail_operator(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
-                                   int64_t version, bool newer, tercel_error *err) {
-  const char *const label = tercel_onnx_label(o, frame, node);
-  const char *const domain = node->domain[0] ? node->domain : "ai.onnx";
-  if (newer)
-    return tercel_fail(err, TERCEL_UNSUPPORTED, "%s: the operator does not exist in version %" PRId64 " of %s", label,
-                       version, domain);
-  return tercel_fail(err, TERCEL_UNSUPPORTED, "%s: operator %s (%s %" PRId64 ") is not supported", label, node->op_type,
-                     domain, version);
-}
-
-/* What is to build a node: a function of the model, or a row of the table. */
+/* A function of the model, or a row of the table. */
 typedef struct handler {
   const tercel_onnx_function *function;
   const tercel_onnx_row *row;
   int64_t version;
 } handler;
 
+static tercel_status fail_operator(const tercel_onnx_node *node, int64_t version, bool newer, tercel_error *err) {
+  const char *const domain = node->domain[0] ? node->domain : "ai.onnx";
+  if (newer)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "the operator does not exist in version %" PRId64 " of %s", version,
+                       domain);
+  return tercel_fail(err, TERCEL_UNSUPPORTED, "operator %s (%s %" PRId64 ") is not supported", node->op_type, domain,
+                     version);
+}
+
+static const char *operator_advice(const tercel_onnx_node *node, bool newer) {
+  if (newer) return "import the version of the operator set that introduced it";
+  return tercel_onnx_same_domain(node->domain, "")
+             ? "export with operators that tercel has (docs/onnx.md lists them), or give its kernel with --plugin"
+             : "an operator of its author's own: give its kernel with --plugin, or export without it";
+}
+
+/* UNSUPPORTED or INVALID_MODEL with *advice when nobody does. */
 static tercel_status find_handler(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
-                                  handler *out, tercel_error *err) {
+                                  handler *out, const char **advice, tercel_error *err) {
   *out = (handler){.function = tercel_onnx_find_function(o, node->domain, node->op_type, node->overload)};
   if (out->function) return TERCEL_OK;
   out->version = tercel_onnx_version_of(frame, node->domain);
+  *advice = "add the domain, with its version, to the imports of operator sets";
   if (out->version == 0)
-    return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: the %s imports no version of domain '%s'",
-                       tercel_onnx_label(o, frame, node), frame->function ? "function" : "model",
-                       node->domain[0] ? node->domain : "ai.onnx");
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "the %s imports no version of domain '%s'",
+                       frame->function ? "function" : "model", node->domain[0] ? node->domain : "ai.onnx");
   bool newer;
   out->row = tercel_onnx_find_row(node->domain, node->op_type, out->version, &newer);
-  return out->row ? TERCEL_OK : fail_operator(o, frame, node, out->version, newer, err);
+  *advice = operator_advice(node, newer);
+  return out->row ? TERCEL_OK : fail_operator(node, out->version, newer, err);
 }
 
-/* Notes operators that nobody builds, among nodes that are not built because something before them is unsupported. */
+/* Notes operators that nobody builds, among nodes that are not built because something before them is wrong. */
 static tercel_status look_at_node(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
                                   tercel_error *err) {
   handler h;
-  TERCEL_TRY(note_unsupported(o, find_handler(o, frame, node, &h, err), err));
+  const char *advice;
+  const tercel_status status = find_handler(o, frame, node, &h, &advice, err);
+  TERCEL_TRY(tercel_onnx_note(o, TERCEL_PROBLEM_OPERATOR, frame, node, advice, status, err));
   for (size_t i = 0; i < node->attrs.count; i++)
     if (node->attrs.items[i].g)
       for (size_t k = 0; k < node->attrs.items[i].g->nodes.count; k++)
@@ -97,6 +79,10 @@ static tercel_status look_at_node(tercel_onnx *o, const tercel_onnx_frame *frame
 }
 
 /* ---- one node ---------------------------------------------------------------------------------------------------- */
+
+static void poison(tercel_value **outputs, size_t count) {
+  for (size_t i = 0; i < count; i++) outputs[i] = TERCEL_ONNX_POISON;
+}
 
 static size_t count_named(const tercel_onnx_names *names) {
   size_t n = names->count;
@@ -110,9 +96,12 @@ static tercel_status find_inputs(tercel_onnx *o, const tercel_onnx_scope *scope,
     const char *const name = node->inputs.items[i];
     if (!name[0]) continue;
     out[i] = find(scope, name);
-    if (!out[i])
-      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: input %zu is '%s', which nothing defines",
-                         tercel_onnx_label(o, scope->frame, node), i, name);
+    if (!out[i]) {
+      const tercel_status status =
+          tercel_fail(err, TERCEL_INVALID_MODEL, "input %zu is '%s', which nothing defines", i, name);
+      TERCEL_TRY(tercel_onnx_note(o, TERCEL_PROBLEM_NAME, scope->frame, node, NULL, status, err));
+      out[i] = TERCEL_ONNX_POISON;
+    }
     if (out[i] == TERCEL_ONNX_POISON) *poisoned = true;
   }
   return TERCEL_OK;
@@ -157,11 +146,13 @@ static tercel_status run_builder(tercel_onnx_call *c) {
   c->row->build(c);
   TERCEL_TRY(c->status);
   if (c->poisoned) return TERCEL_OK;
+  c->fault = TERCEL_PROBLEM_ATTRIBUTE;
   TERCEL_TRY(check_attrs_read(c, c->err));
+  c->fault = TERCEL_PROBLEM_NODE;
   return check_outputs(c, c->err);
 }
 
-/* Takes back the nodes behind `last` of a node that turned out to be unsupported. */
+/* Takes back the nodes behind `last` of a node that turned out to be wrong. */
 static void remove_nodes_after(tercel_graph *graph, tercel_node *last) {
   while (graph->last != last) tercel_graph_remove_node(graph->last);
 }
@@ -169,14 +160,13 @@ static void remove_nodes_after(tercel_graph *graph, tercel_node *last) {
 static tercel_status build_by_row(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
                                   const handler *h, tercel_value *const *inputs, tercel_value **outputs,
                                   tercel_error *err) {
-  const char *const name = full_name(o, scope->frame, own_name(node));
-  if (!name) return tercel_fail_memory(err, 0, "a name");
   tercel_onnx_call c = {.import = o,
                         .scope = scope,
                         .graph = scope->graph,
                         .node = node,
                         .row = h->row,
-                        .name = name,
+                        .name = tercel_onnx_node_label(o, scope->frame, node),
+                        .fault = TERCEL_PROBLEM_NODE,
                         .version = h->version,
                         .inputs = inputs,
                         .num_inputs = count_named(&node->inputs),
@@ -184,12 +174,11 @@ static tercel_status build_by_row(tercel_onnx *o, tercel_onnx_scope *scope, cons
                         .num_outputs = count_named(&node->outputs),
                         .err = err};
   tercel_node *const last = scope->graph->last;
-  tercel_status status = run_builder(&c);
+  const tercel_status status = run_builder(&c);
   if (status == TERCEL_OK && !c.poisoned) return TERCEL_OK;
-  if (status != TERCEL_OK) status = tercel_fail_at(err, status, "%s", tercel_onnx_label(o, scope->frame, node));
-  TERCEL_TRY(note_unsupported(o, status, err));
+  TERCEL_TRY(tercel_onnx_note(o, c.fault, scope->frame, node, NULL, status, err));
   remove_nodes_after(scope->graph, last);
-  for (size_t i = 0; i < c.num_outputs; i++) outputs[i] = TERCEL_ONNX_POISON;
+  poison(outputs, c.num_outputs);
   return TERCEL_OK;
 }
 
@@ -197,27 +186,26 @@ static tercel_status build_by_row(tercel_onnx *o, tercel_onnx_scope *scope, cons
 
 static tercel_status check_call(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
                                 const tercel_onnx_function *function, tercel_error *err) {
-  const char *const label = tercel_onnx_label(o, frame, node);
   for (const tercel_onnx_frame *f = frame; f; f = f->caller)
     if (f->function == function)
-      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: function %s calls itself", label, function->name);
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "function %s calls itself", function->name);
   if (frame->depth >= TERCEL_ONNX_MAX_CALL_DEPTH)
-    return tercel_fail(err, TERCEL_UNSUPPORTED, "%s: functions call each other more than %d deep", label,
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "functions call each other more than %d deep",
                        (int)TERCEL_ONNX_MAX_CALL_DEPTH);
   if (count_named(&node->inputs) > function->inputs.count || count_named(&node->outputs) > function->outputs.count)
-    return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: %zu inputs and %zu outputs, function %s has %zu and %zu", label,
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "%zu inputs and %zu outputs, function %s has %zu and %zu",
                        node->inputs.count, node->outputs.count, function->name, function->inputs.count,
                        function->outputs.count);
   o->num_inlined += function->nodes.count;
   if (o->num_inlined > TERCEL_ONNX_MAX_NODES)
-    return tercel_fail(err, TERCEL_UNSUPPORTED, "%s: inlining the model's functions makes more than %d nodes", label,
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "inlining the model's functions makes more than %d nodes",
                        (int)TERCEL_ONNX_MAX_NODES);
   return TERCEL_OK;
 }
 
 /* Attributes that the call gives must be the function's; those without default must be given. */
-static tercel_status check_call_attrs(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
-                                      const tercel_onnx_function *function, tercel_error *err) {
+static tercel_status check_call_attrs(const tercel_onnx_node *node, const tercel_onnx_function *function,
+                                      tercel_error *err) {
   for (size_t i = 0; i < node->attrs.count; i++) {
     const char *const name = node->attrs.items[i].name;
     bool known = false;
@@ -225,8 +213,7 @@ static tercel_status check_call_attrs(tercel_onnx *o, const tercel_onnx_frame *f
     for (size_t k = 0; k < function->attr_defaults.count; k++)
       known |= strcmp(function->attr_defaults.items[k].name, name) == 0;
     if (!known)
-      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s: function %s has no attribute '%s'",
-                         tercel_onnx_label(o, frame, node), function->name, name);
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "function %s has no attribute '%s'", function->name, name);
   }
   return TERCEL_OK;
 }
@@ -280,9 +267,9 @@ static tercel_status build_by_function(tercel_onnx *o, tercel_onnx_scope *scope,
                                        const tercel_onnx_function *function, tercel_value *const *inputs,
                                        tercel_value **outputs, tercel_error *err) {
   TERCEL_TRY(check_call(o, scope->frame, node, function, err));
-  TERCEL_TRY(check_call_attrs(o, scope->frame, node, function, err));
+  TERCEL_TRY(check_call_attrs(node, function, err));
   const size_t num_inputs = count_named(&node->inputs), num_outputs = count_named(&node->outputs);
-  const char *const prefix = tercel_arena_printf(&o->arena, "%s%s/", scope->frame->prefix, own_name(node));
+  const char *const prefix = tercel_arena_printf(&o->arena, "%s%s/", scope->frame->prefix, tercel_onnx_own_name(node));
   if (!prefix) return tercel_fail_memory(err, 0, "a name");
   tercel_onnx_function body;
   TERCEL_TRY(blank_absent(o, function, inputs, num_inputs, &body, err));
@@ -301,14 +288,19 @@ static tercel_status build_by_function(tercel_onnx *o, tercel_onnx_scope *scope,
 /* ---- nodes of a graph -------------------------------------------------------------------------------------------- */
 
 /* The file's name of a value goes to the one that this node made (ids from first_id on); what passes through keeps its own. */
-static tercel_status name_output(tercel_onnx *o, const tercel_onnx_scope *scope, tercel_value *value, uint32_t first_id,
+static tercel_status name_output(const tercel_onnx_scope *scope, tercel_value *value, uint32_t first_id,
                                  const char *name, tercel_error *err) {
   if (!value->producer || value->id < first_id) return TERCEL_OK;
-  const char *const full = full_name(o, scope->frame, name);
-  char *const copy = full ? tercel_arena_strdup(scope->graph->arena, full) : NULL;
-  if (!copy) return tercel_fail_memory(err, strlen(name), "a name");
-  value->name = copy;
-  return TERCEL_OK;
+  value->name = tercel_arena_printf(scope->graph->arena, "%s%s", scope->frame->prefix, name);
+  return value->name ? TERCEL_OK : tercel_fail_memory(err, strlen(name), "a name");
+}
+
+/* A contradiction is noted; what was inferred stands. */
+static tercel_status declare(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
+                             tercel_value *value, const tercel_onnx_value_info *info, tercel_error *err) {
+  const tercel_status status = tercel_onnx_declare(value, info, err);
+  const tercel_problem_kind kind = status == TERCEL_UNSUPPORTED ? TERCEL_PROBLEM_TYPE : TERCEL_PROBLEM_SHAPE;
+  return tercel_onnx_note(o, kind, frame, node, NULL, status, err);
 }
 
 static tercel_status take_outputs(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
@@ -317,13 +309,12 @@ static tercel_status take_outputs(tercel_onnx *o, tercel_onnx_scope *scope, cons
   for (size_t i = 0; i < count_named(&node->outputs); i++) {
     const char *const name = node->outputs.items[i];
     if (!name[0]) continue;
-    tercel_status status = define(scope, name, outputs[i], err);
-    if (status == TERCEL_OK && outputs[i] != TERCEL_ONNX_POISON) {
-      status = name_output(o, scope, outputs[i], first_id, name, err);
-      const tercel_onnx_value_info *const info = tercel_map_get(declared, name, NULL);
-      if (status == TERCEL_OK && info) status = tercel_onnx_declare(outputs[i], info, err);
-    }
-    if (status != TERCEL_OK) return tercel_fail_at(err, status, "%s", tercel_onnx_label(o, scope->frame, node));
+    const tercel_status status = define(scope, name, outputs[i], err);
+    TERCEL_TRY(tercel_onnx_note(o, TERCEL_PROBLEM_NAME, scope->frame, node, NULL, status, err));
+    if (status != TERCEL_OK || outputs[i] == TERCEL_ONNX_POISON) continue;
+    TERCEL_TRY(name_output(scope, outputs[i], first_id, name, err));
+    const tercel_onnx_value_info *const info = tercel_map_get(declared, name, NULL);
+    if (info) TERCEL_TRY(declare(o, scope->frame, node, outputs[i], info, err));
   }
   return TERCEL_OK;
 }
@@ -332,15 +323,15 @@ static tercel_status build_node_outputs(tercel_onnx *o, tercel_onnx_scope *scope
                                         tercel_value *const *inputs, bool poisoned, tercel_value **outputs,
                                         tercel_error *err) {
   handler h;
-  if (!poisoned) {
-    const tercel_status status = find_handler(o, scope->frame, node, &h, err);
-    if (status == TERCEL_OK)
-      return h.function ? build_by_function(o, scope, node, h.function, inputs, outputs, err)
-                        : build_by_row(o, scope, node, &h, inputs, outputs, err);
-    if (status != TERCEL_UNSUPPORTED) return status;
+  const char *advice;
+  if (poisoned || find_handler(o, scope->frame, node, &h, &advice, err) != TERCEL_OK) {
+    poison(outputs, node->outputs.count);
+    return look_at_node(o, scope->frame, node, err);
   }
-  for (size_t i = 0; i < node->outputs.count; i++) outputs[i] = TERCEL_ONNX_POISON;
-  return look_at_node(o, scope->frame, node, err);
+  if (h.row) return build_by_row(o, scope, node, &h, inputs, outputs, err);
+  const tercel_status status = build_by_function(o, scope, node, h.function, inputs, outputs, err);
+  if (status != TERCEL_OK) poison(outputs, node->outputs.count);
+  return tercel_onnx_note(o, TERCEL_PROBLEM_NODE, scope->frame, node, NULL, status, err);
 }
 
 static tercel_status build_node(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
@@ -357,34 +348,56 @@ static tercel_status build_node(tercel_onnx *o, tercel_onnx_scope *scope, const 
   return status;
 }
 
+/* A node of a graph that has no order: it is looked at, not built. */
+static tercel_status pass_over_node(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
+                                    tercel_error *err) {
+  for (size_t i = 0; i < node->outputs.count; i++)
+    if (node->outputs.items[i][0])
+      TERCEL_TRY(tercel_map_set(&scope->values, node->outputs.items[i], TERCEL_ONNX_POISON, err));
+  return look_at_node(o, scope->frame, node, err);
+}
+
 static tercel_status build_nodes(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_nodes *nodes,
                                  const tercel_map *declared, tercel_error *err) {
   tercel_arena scratch = {0};
   size_t *const order = tercel_arena_alloc_array(&scratch, nodes->count, sizeof *order);
   tercel_status status = order ? tercel_onnx_order(&scratch, nodes, order, err)
                                : tercel_fail_memory(err, nodes->count * sizeof *order, "the order of nodes");
-  for (size_t i = 0; status == TERCEL_OK && i < nodes->count; i++)
-    status = build_node(o, scope, &nodes->items[order[i]], declared, err);
+  if (status == TERCEL_INVALID_MODEL) {
+    status = tercel_onnx_note(o, TERCEL_PROBLEM_NAME, NULL, NULL, NULL, status, err);
+    for (size_t i = 0; status == TERCEL_OK && i < nodes->count; i++)
+      status = pass_over_node(o, scope, &nodes->items[i], err);
+  } else {
+    for (size_t i = 0; status == TERCEL_OK && i < nodes->count; i++)
+      status = build_node(o, scope, &nodes->items[order[i]], declared, err);
+  }
   tercel_arena_deinit(&scratch);
   return status;
 }
 
 /* ---- whole graphs ------------------------------------------------------------------------------------------------ */
 
+/* An error about no node in particular. */
+static tercel_status note(tercel_onnx *o, tercel_problem_kind kind, tercel_status status, tercel_error *err) {
+  return tercel_onnx_note(o, kind, NULL, NULL, NULL, status, err);
+}
+
 static tercel_status add_initializers(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_graph *proto,
                                       tercel_error *err) {
   for (size_t i = 0; i < proto->initializers.count; i++) {
     const tercel_onnx_tensor *const t = &proto->initializers.items[i];
     tercel_value *value = TERCEL_ONNX_POISON;
-    TERCEL_TRY(note_unsupported(o, tercel_onnx_add_tensor(o, scope->graph, t->name, t, &value, err), err));
-    TERCEL_TRY(define(scope, t->name, value, err));
+    const tercel_status status = tercel_onnx_add_tensor(o, scope->graph, t->name, t, &value, err);
+    TERCEL_TRY(note(o, TERCEL_PROBLEM_WEIGHT, status, err));
+    TERCEL_TRY(note(o, TERCEL_PROBLEM_NAME, define(scope, t->name, value, err), err));
   }
   for (size_t i = 0; i < proto->sparse_initializers.count; i++) {
     const tercel_onnx_sparse *const s = &proto->sparse_initializers.items[i];
     const char *const name = s->values ? s->values->name : "";
     tercel_value *value = TERCEL_ONNX_POISON;
-    TERCEL_TRY(note_unsupported(o, tercel_onnx_add_sparse(o, scope->graph, name, s, &value, err), err));
-    TERCEL_TRY(define(scope, name, value, err));
+    const tercel_status status = tercel_onnx_add_sparse(o, scope->graph, name, s, &value, err);
+    TERCEL_TRY(note(o, TERCEL_PROBLEM_WEIGHT, status, err));
+    TERCEL_TRY(note(o, TERCEL_PROBLEM_NAME, define(scope, name, value, err), err));
   }
   return TERCEL_OK;
 }
@@ -396,8 +409,11 @@ static tercel_status add_main_inputs(tercel_onnx *o, tercel_onnx_scope *scope, c
     const tercel_onnx_value_info *const info = &proto->inputs.items[i];
     tercel_value *const given = find(scope, info->name);
     if (given && given != TERCEL_ONNX_POISON) {
-      if (!given->constant) return tercel_fail(err, TERCEL_INVALID_MODEL, "input '%s' is listed twice", info->name);
-      TERCEL_TRY(tercel_onnx_declare(given, info, err));
+      if (given->constant)
+        TERCEL_TRY(declare(o, NULL, NULL, given, info, err));
+      else
+        TERCEL_TRY(note(o, TERCEL_PROBLEM_NAME,
+                        tercel_fail(err, TERCEL_INVALID_MODEL, "input '%s' is listed twice", info->name), err));
     }
     if (given) continue;
     tercel_type type;
@@ -406,25 +422,27 @@ static tercel_status add_main_inputs(tercel_onnx *o, tercel_onnx_scope *scope, c
     if (status == TERCEL_OK && type.dtype == TERCEL_DTYPE_NONE)
       status = tercel_fail(err, TERCEL_INVALID_MODEL, "input '%s' has no type", info->name);
     if (status == TERCEL_OK) status = tercel_graph_add_input(scope->graph, info->name, &type, &value, err);
-    TERCEL_TRY(note_unsupported(o, status, err));
+    TERCEL_TRY(note(o, TERCEL_PROBLEM_TYPE, status, err));
     TERCEL_TRY(define(scope, info->name, value, err));
   }
   return TERCEL_OK;
 }
 
-static tercel_status add_outputs(tercel_onnx_scope *scope, const tercel_onnx_graph *proto, bool *poisoned,
-                                 tercel_error *err) {
+static tercel_status add_outputs(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_graph *proto,
+                                 bool *poisoned, tercel_error *err) {
   for (size_t i = 0; i < proto->outputs.count; i++) {
     const tercel_onnx_value_info *const info = &proto->outputs.items[i];
     tercel_value *const value = find(scope, info->name);
-    if (!value)
-      return tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s': nothing defines its output '%s'", proto->name,
-                         info->name);
-    if (value == TERCEL_ONNX_POISON) {
+    if (!value) {
+      const tercel_status status = tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s': nothing defines its output '%s'",
+                                               proto->name, info->name);
+      TERCEL_TRY(note(o, TERCEL_PROBLEM_NAME, status, err));
+    }
+    if (!value || value == TERCEL_ONNX_POISON) {
       *poisoned = true;
       continue;
     }
-    TERCEL_TRY(tercel_onnx_declare(value, info, err));
+    TERCEL_TRY(declare(o, NULL, NULL, value, info, err));
     TERCEL_TRY(tercel_graph_add_output(scope->graph, value, info->name, err));
   }
   return TERCEL_OK;
@@ -435,11 +453,11 @@ static tercel_status fill_graph(tercel_onnx *o, tercel_onnx_scope *scope, const 
                                 bool *poisoned, tercel_error *err) {
   tercel_map declared = {0};
   tercel_status status = TERCEL_OK;
-  const size_t noted = o->num_unsupported;
+  const size_t noted = o->problems->num_errors;
   for (size_t i = 0; status == TERCEL_OK && i < proto->value_infos.count; i++)
     status = tercel_map_set(&declared, proto->value_infos.items[i].name, &proto->value_infos.items[i], err);
   if (status == TERCEL_OK) status = build_nodes(o, scope, &proto->nodes, &declared, err);
-  *poisoned |= o->num_unsupported > noted;
+  *poisoned |= o->problems->num_errors > noted;
   tercel_map_deinit(&declared);
   return status;
 }
@@ -452,7 +470,7 @@ tercel_status tercel_onnx_build_main(tercel_onnx *o, tercel_graph *graph, tercel
   tercel_status status = add_initializers(o, &scope, proto, err);
   if (status == TERCEL_OK) status = add_main_inputs(o, &scope, proto, err);
   if (status == TERCEL_OK) status = fill_graph(o, &scope, proto, &poisoned, err);
-  if (status == TERCEL_OK) status = add_outputs(&scope, proto, &poisoned, err);
+  if (status == TERCEL_OK) status = add_outputs(o, &scope, proto, &poisoned, err);
   tercel_map_deinit(&scope.values);
   return status;
 }
@@ -496,7 +514,7 @@ tercel_status tercel_onnx_build_subgraph(tercel_onnx *o, const tercel_onnx_scope
   if (status == TERCEL_OK) status = add_captures(outer, &scope, subgraph->free_names, err);
   if (status == TERCEL_OK) status = add_initializers(o, &scope, subgraph->proto, err);
   if (status == TERCEL_OK) status = fill_graph(o, &scope, subgraph->proto, poisoned, err);
-  if (status == TERCEL_OK) status = add_outputs(&scope, subgraph->proto, poisoned, err);
+  if (status == TERCEL_OK) status = add_outputs(o, &scope, subgraph->proto, poisoned, err);
   tercel_map_deinit(&scope.values);
   return status;
 }

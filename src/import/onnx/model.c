@@ -1,6 +1,5 @@
-/* The whole import of an ONNX model: reading, versions, building, and one error for all that is unsupported. */
+/* The whole import of an ONNX model: reading, versions, building, and one error for all that is wrong. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "import/onnx/onnx.h"
@@ -30,49 +29,21 @@ const tercel_onnx_function *tercel_onnx_find_function(const tercel_onnx *o, cons
   return NULL;
 }
 
-/* ---- what is unsupported ------------------------------------------------------------------------------------------- */
-
-tercel_status tercel_onnx_add_unsupported(tercel_onnx *o, const char *line, tercel_error *err) {
-  o->num_unsupported++;
-  tercel_text_add(&o->unsupported, "%s%s", o->unsupported.length > 0 ? "\n" : "", line);
-  return o->unsupported.failed ? tercel_fail_memory(err, o->unsupported.capacity, "a message") : TERCEL_OK;
-}
-
-/* As many of them as the message holds, and how many are left. */
-static tercel_status fail_unsupported(const tercel_onnx *o, tercel_error *err) {
-  if (o->num_unsupported == 1) return tercel_fail(err, TERCEL_UNSUPPORTED, "%s", o->unsupported.data);
-  enum { ROOM = TERCEL_ERROR_MESSAGE_MAX - 256 };
-  tercel_text text = {0};
-  tercel_text_add(&text, "%zu things are not supported: ", o->num_unsupported);
-  size_t shown = 0;
-  for (const char *line = o->unsupported.data; line; shown++) {
-    const char *const end = strchr(line, '\n');
-    const size_t length = end ? (size_t)(end - line) : strlen(line);
-    if (text.length + length > ROOM && shown > 0) break;
-    tercel_text_add(&text, "%s%.*s", shown > 0 ? "; " : "", (int)length, line);
-    line = end ? end + 1 : NULL;
-  }
-  if (shown < o->num_unsupported) tercel_text_add(&text, "; and %zu more", o->num_unsupported - shown);
-  const tercel_status status = text.failed ? tercel_fail_memory(err, text.capacity, "a message")
-                                           : tercel_fail(err, TERCEL_UNSUPPORTED, "%s", text.data);
-  tercel_text_deinit(&text);
-  return status;
-}
-
 /* ---- versions ------------------------------------------------------------------------------------------------------- */
 
+static tercel_status check_opset(const tercel_onnx_opset *opset, tercel_error *err) {
+  if (opset->version < 1)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "domain '%s' is imported in version %" PRId64, opset->domain,
+                       opset->version);
+  if (tercel_onnx_same_domain(opset->domain, "") && opset->version > TERCEL_ONNX_MAX_OPSET)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "version %" PRId64 " of ai.onnx (the newest that is known is %d)",
+                       opset->version, (int)TERCEL_ONNX_MAX_OPSET);
+  return TERCEL_OK;
+}
+
 static tercel_status check_opsets(tercel_onnx *o, const tercel_onnx_opsets *opsets, tercel_error *err) {
-  for (size_t i = 0; i < opsets->count; i++) {
-    const tercel_onnx_opset *const opset = &opsets->items[i];
-    if (opset->version < 1)
-      return tercel_fail(err, TERCEL_INVALID_MODEL, "domain '%s' is imported in version %" PRId64, opset->domain,
-                         opset->version);
-    if (!tercel_onnx_same_domain(opset->domain, "") || opset->version <= TERCEL_ONNX_MAX_OPSET) continue;
-    char line[128];
-    snprintf(line, sizeof line, "version %" PRId64 " of ai.onnx (the newest that is known is %d)", opset->version,
-             (int)TERCEL_ONNX_MAX_OPSET);
-    TERCEL_TRY(tercel_onnx_add_unsupported(o, line, err));
-  }
+  for (size_t i = 0; i < opsets->count; i++)
+    TERCEL_TRY(tercel_onnx_note(o, TERCEL_PROBLEM_VERSION, NULL, NULL, NULL, check_opset(&opsets->items[i], err), err));
   return TERCEL_OK;
 }
 
@@ -124,20 +95,22 @@ static tercel_status import_model(tercel_onnx *o, const void *data, tercel_impor
   TERCEL_TRY(take_metadata(&o->model, out, err));
   TERCEL_TRY(tercel_graph_create(o->model.graph->name, &o->graph, err));
   TERCEL_TRY(tercel_onnx_build_main(o, o->graph, err));
-  return o->num_unsupported > 0 ? fail_unsupported(o, err) : TERCEL_OK;
+  if (o->options.problems) TERCEL_TRY(tercel_onnx_review(o, err));
+  return tercel_problems_fail(o->problems, err);
 }
 
 static void deinit(tercel_onnx *o) {
   for (tercel_onnx_external *e = o->externals; e; e = e->next) tercel_storage_release(e->storage);
   tercel_graph_destroy(o->graph);
-  tercel_text_deinit(&o->unsupported);
   tercel_arena_deinit(&o->arena);
 }
 
 tercel_status tercel_onnx_import(tercel_storage *storage, const void *data, size_t bytes, const char *folder,
                                  const tercel_import_options *options, tercel_imported *out, tercel_error *err) {
+  tercel_problems own_problems = {0};
   tercel_onnx o = {.storage = storage, .bytes = bytes, .folder = folder};
   if (options) o.options = *options;
+  o.problems = o.options.problems ? o.options.problems : &own_problems;
   size_t limit;
   if (tercel_mul_size(bytes, PARSED_PER_BYTE, &limit) && tercel_add_size(limit, PARSED_BYTES, &limit))
     o.arena.max_bytes = limit;
@@ -150,5 +123,6 @@ tercel_status tercel_onnx_import(tercel_storage *storage, const void *data, size
     *err = own;
   }
   deinit(&o);
+  tercel_problems_deinit(&own_problems);
   return status;
 }

@@ -3,7 +3,9 @@
  *     proto.c    the file's messages as structs (table of field numbers)
  *     tensor.c   TensorProto and SparseTensorProto to constants; external data
  *     type.c     TypeProto to tercel_type; declared types against inferred ones
- *     model.c    the whole import: versions, opsets, metadata, the list of what is unsupported
+ *     model.c    the whole import: versions, opsets, metadata
+ *     note.c     errors of single things noted, so that the import goes on behind them
+ *     review.c   what a check tells besides errors: things that are ignored, unused, suspicious
  *     order.c    nodes of a graph in the order they must be built; names that a subgraph takes from outside
  *     graph.c    graphs, subgraphs and inlined functions, node by node
  *     call.c     what builders work with: attributes, inputs, new nodes
@@ -38,8 +40,7 @@ typedef struct tercel_onnx {
   tercel_onnx_external *externals;
   tercel_graph *graph;
   size_t num_inlined;      /* nodes that came out of functions so far */
-  tercel_text unsupported; /* one line each */
-  size_t num_unsupported;
+  tercel_problems *problems; /* what is wrong, so far */
 } tercel_onnx;
 
 /* Where nodes are looked at: the model itself, or one call of a function that is being inlined. */
@@ -52,7 +53,7 @@ typedef struct tercel_onnx_frame {
   int depth;
 } tercel_onnx_frame;
 
-/* The names that nodes of one graph see.  A value that depends on something unsupported is TERCEL_ONNX_POISON. */
+/* The names that nodes of one graph see.  A value that depends on something that was noted as an error is TERCEL_ONNX_POISON. */
 typedef struct tercel_onnx_scope {
   const tercel_onnx_frame *frame;
   tercel_graph *graph;
@@ -73,8 +74,25 @@ bool tercel_onnx_same_domain(const char *a, const char *b); /* "" and "ai.onnx" 
 /* The model's function of that name; NULL: none. */
 const tercel_onnx_function *tercel_onnx_find_function(const tercel_onnx *o, const char *domain, const char *name,
                                                       const char *overload);
-/* Puts a line on the list of what is unsupported. */
-tercel_status tercel_onnx_add_unsupported(tercel_onnx *o, const char *line, tercel_error *err);
+
+/* ---- note.c ---- */
+
+/* Its name, or that of its first output where it has none. */
+const char *tercel_onnx_own_name(const tercel_onnx_node *node);
+/* "Conv", "com.microsoft.FusedConv" */
+const char *tercel_onnx_op_label(tercel_onnx *o, const tercel_onnx_node *node);
+/* Its own name behind those of the calls that it was inlined from. */
+const char *tercel_onnx_node_label(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node);
+/* Takes the error that a call left in *err and notes it, so that others can be found: OK then.  What is no fault of the file (no memory) stays an
+ * error.  node and frame (both NULL: about none) say where; advice NULL: what the kind says. */
+tercel_status tercel_onnx_note(tercel_onnx *o, tercel_problem_kind kind, const tercel_onnx_frame *frame,
+                               const tercel_onnx_node *node, const char *advice, tercel_status status,
+                               tercel_error *err);
+
+/* ---- review.c ---- */
+
+/* Notes what the import does not complain of, but a reader should know. */
+tercel_status tercel_onnx_review(tercel_onnx *o, tercel_error *err);
 
 /* ---- tensor.c ---- */
 
@@ -116,12 +134,10 @@ void tercel_onnx_free_names_deinit(tercel_onnx_free_names *names);
 
 /* ---- graph.c ---- */
 
-/* "Conv 'layer1/conv'", or by its first output where it has no name: for messages. */
-const char *tercel_onnx_label(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node);
 /* Fills an empty graph: the model's own. */
 tercel_status tercel_onnx_build_main(tercel_onnx *o, tercel_graph *graph, tercel_error *err);
 /* Fills an empty subgraph of a node of `outer`: inputs have the given types (num_inputs must be what proto lists), then come the captures, in the
- * order of `captures`.  *poisoned: something in it is unsupported (and noted). */
+ * order of `captures`.  *poisoned: something in it is wrong (and noted). */
 typedef struct tercel_onnx_subgraph {
   const tercel_onnx_graph *proto;
   const tercel_type *input_types;
