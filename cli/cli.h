@@ -22,6 +22,7 @@ int tercel_cli_run(int argc, char **argv);
 int tercel_cli_bench(int argc, char **argv);
 int tercel_cli_inspect(int argc, char **argv);
 int tercel_cli_explain(int argc, char **argv);
+int tercel_cli_check(int argc, char **argv);
 int tercel_cli_test(int argc, char **argv);
 int tercel_cli_version(int argc, char **argv);
 

@@ -14,6 +14,7 @@ typedef struct command {
 static const command commands[] = {
     {"run", tercel_cli_run, "run a model once and show or save its outputs"},
     {"bench", tercel_cli_bench, "measure latency and throughput, layer by layer if wanted"},
+    {"check", tercel_cli_check, "tell whether tercel can run a model, and everything that keeps it from doing so"},
     {"inspect", tercel_cli_inspect, "show what is in a model: inputs, outputs, operators, graph, plan"},
     {"explain", tercel_cli_explain, "show what the optimizer did to a model, and what it refused"},
     {"test", tercel_cli_test, "run case folders in ONNX's layout and compare the outputs"},

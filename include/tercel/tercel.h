@@ -169,7 +169,8 @@ TERCEL_API void tercel_model_destroy(tercel_model *model);
 /* An input or output.  Pointers live as long as the object that was asked. */
 typedef struct tercel_io {
   const char *name;
-  const char *kind; /* "tensor", "sequence", "optional", "optional_sequence": an optional that holds a sequence; "map" */
+  const char
+      *kind; /* "tensor", "sequence", "optional", "optional_sequence": an optional that holds a sequence; "map" */
   tercel_dtype dtype;
   int rank;                             /* -1: not known before a run */
   int64_t dims[TERCEL_MAX_RANK];        /* -1: free, or not known before a run */
@@ -224,9 +225,10 @@ typedef enum tercel_check_level {
 /* Texts are never NULL, one line each, and live as long as the check. */
 typedef struct tercel_check_row {
   tercel_check_level level;
-  const char *kind;    /* what it is about, for machines: "operator", "attribute", "shape", "kernel", ...: see tercel_check_kind */
-  const char *op;      /* the operator: "Conv", "com.microsoft.FusedConv"; "" where it is about none */
-  const char *node;    /* its node in the file, or where that has no name, its first output; "" where it is about none */
+  const char *
+      kind; /* what it is about, for machines: "operator", "attribute", "shape", "kernel", ...: see tercel_check_kind */
+  const char *op;   /* the operator: "Conv", "com.microsoft.FusedConv"; "" where it is about none */
+  const char *node; /* its node in the file, or where that has no name, its first output; "" where it is about none */
   const char *message; /* what was found and what was expected */
   const char *advice;  /* what to do; "" when there is nothing to do */
 } tercel_check_row;

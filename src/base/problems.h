@@ -49,7 +49,9 @@ typedef struct tercel_problems {
   size_t num_errors, num_dropped;
 } tercel_problems;
 
-enum { TERCEL_MAX_PROBLEMS = 10000 }; /* that are kept: further ones are only counted, so that a file can't fill memory */
+enum {
+  TERCEL_MAX_PROBLEMS = 10000
+}; /* that are kept: further ones are only counted, so that a file can't fill memory */
 
 /* Copies the problem; advice NULL: what its kind says. */
 tercel_status tercel_problems_add(tercel_problems *problems, const tercel_problem *problem, tercel_error *err);

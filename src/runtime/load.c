@@ -1,7 +1,8 @@
 /* Models from files and memory: the importer's door, behind tercel.h's. */
 #include "runtime/runtime.h"
 
-static tercel_status read_options(const tercel_model_options *options, tercel_import_options *out, tercel_error *err) {
+tercel_status tercel_read_model_options(const tercel_model_options *options, tercel_import_options *out,
+                                        tercel_error *err) {
   *out = (tercel_import_options){0};
   if (options == NULL) return TERCEL_OK;
   TERCEL_TRY(tercel_check_size(options->size, sizeof *options, "tercel_model_options", err));
@@ -20,7 +21,7 @@ tercel_status tercel_model_load(const char *path, const tercel_model_options *op
                                 tercel_error *err) {
   tercel_import_options wanted;
   tercel_imported imported = {0};
-  TERCEL_TRY(read_options(options, &wanted, err));
+  TERCEL_TRY(tercel_read_model_options(options, &wanted, err));
   return finish(tercel_import_file(path, &wanted, &imported, err), &imported, out, err);
 }
 
@@ -28,7 +29,7 @@ tercel_status tercel_model_load_memory(const void *data, size_t bytes, const cha
                                        const tercel_model_options *options, tercel_model **out, tercel_error *err) {
   tercel_import_options wanted;
   tercel_imported imported = {0};
-  TERCEL_TRY(read_options(options, &wanted, err));
+  TERCEL_TRY(tercel_read_model_options(options, &wanted, err));
   return finish(tercel_import_memory(data, bytes, folder, &wanted, &imported, err), &imported, out, err);
 }
 

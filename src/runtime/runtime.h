@@ -2,7 +2,8 @@
  *
  *   model.c    a file's graph          frame.h    running a plan (read this first)
  *   engine.c   graph to plan           bind.c, place.c, finish.c    shapes to memory
- *   context.c  one run's state         control.c, sequence.c        steps without kernels */
+ *   context.c  one run's state         control.c, sequence.c        steps without kernels
+ *   check.c    what is wrong with a file, without an engine */
 #ifndef TERCEL_RUNTIME_RUNTIME_H
 #define TERCEL_RUNTIME_RUNTIME_H
 
@@ -34,6 +35,10 @@ struct tercel_model {
   tercel_imported imported; /* owns the graph; an engine clones what it needs */
   tercel_interface interface;
 };
+
+/* load.c: options may be NULL. */
+tercel_status tercel_read_model_options(const tercel_model_options *options, tercel_import_options *out,
+                                        tercel_error *err);
 
 /* A model out of what was imported (taken on success). */
 tercel_status tercel_model_create(tercel_imported *imported, tercel_model **out, tercel_error *err);

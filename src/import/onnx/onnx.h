@@ -39,7 +39,7 @@ typedef struct tercel_onnx {
   tercel_import_options options;
   tercel_onnx_external *externals;
   tercel_graph *graph;
-  size_t num_inlined;      /* nodes that came out of functions so far */
+  size_t num_inlined;        /* nodes that came out of functions so far */
   tercel_problems *problems; /* what is wrong, so far */
 } tercel_onnx;
 
