@@ -6,6 +6,7 @@
 
 typedef struct options {
   bool json, no_mmap, errors_only;
+  tercel_cli_list allow_external;
 } options;
 
 static const tercel_cli_option own[] = {
@@ -14,6 +15,8 @@ static const tercel_cli_option own[] = {
      "\"advice\"}]}",
      NULL},
     {"errors", TERCEL_CLI_FLAG, offsetof(options, errors_only), NULL, "print no warnings and no notes", NULL},
+    {"allow-external", TERCEL_CLI_LIST, offsetof(options, allow_external), "DIR",
+     "as for `tercel run`: external data may lie in DIR, too", NULL},
     {"no-mmap", TERCEL_CLI_FLAG, offsetof(options, no_mmap), NULL, "read the file instead of mapping it", NULL},
     {0}};
 static const tercel_cli_group groups[] = {{"options", own, 0}, {0}};
@@ -134,7 +137,10 @@ int tercel_cli_check(int argc, char **argv) {
   tercel_check *check = NULL;
   int exit_code;
   if (!tercel_cli_parse(&usage, argc, argv, &o, &operands, &exit_code)) return exit_code;
-  const tercel_model_options wanted = {.size = sizeof wanted, .no_mmap = o.no_mmap};
+  const tercel_model_options wanted = {.size = sizeof wanted,
+                                       .no_mmap = o.no_mmap,
+                                       .allow_external = o.allow_external.items,
+                                       .num_allow_external = (size_t)o.allow_external.count};
   tercel_status status = tercel_model_check(operands.items[0], &wanted, &check, &err);
   if (status == TERCEL_OK && o.json) status = print_json(&o, check, &err);
   if (status == TERCEL_OK && !o.json) {

@@ -243,14 +243,15 @@ done:
   return status;
 }
 
+/* No memory: a file may ask for more than there can be. */
 static bool is_the_files_fault(tercel_status status) {
-  return status == TERCEL_INVALID_MODEL || status == TERCEL_UNSUPPORTED;
+  return status == TERCEL_INVALID_MODEL || status == TERCEL_UNSUPPORTED || status == TERCEL_OUT_OF_MEMORY;
 }
 
 /* An error that ended the check is one of its findings, when the file is to blame. */
 static tercel_status take_error(tercel_check *check, tercel_problem_kind kind, tercel_status status,
                                 tercel_error *err) {
-  if (check->problems.num_errors > 0 || !is_the_files_fault(status)) return status;
+  if (!is_the_files_fault(status)) return status;
   const tercel_problem problem = {.level = TERCEL_CHECK_ERROR, .status = status, .kind = kind, .message = err->message};
   return tercel_problems_add(&check->problems, &problem, err);
 }
@@ -274,14 +275,13 @@ static tercel_status finish(tercel_check *check, tercel_imported *imported, terc
                             tercel_error *err) {
   tercel_error own = {0};
   if (err == NULL) err = &own;
+  tercel_problem_kind kind = TERCEL_PROBLEM_FILE;
   if (status == TERCEL_OK) {
     status = survey_model(imported->graph, &check->problems, err);
-    status = status == TERCEL_OK ? status : take_error(check, TERCEL_PROBLEM_NODE, status, err);
-  } else {
-    status = check->problems.num_errors > 0 && status != TERCEL_OUT_OF_MEMORY
-                 ? TERCEL_OK
-                 : take_error(check, TERCEL_PROBLEM_FILE, status, err);
+    kind = TERCEL_PROBLEM_NODE;
   }
+  const bool told = check->problems.num_errors > 0 && status != TERCEL_OUT_OF_MEMORY; /* the error is made of them */
+  if (status != TERCEL_OK) status = told ? TERCEL_OK : take_error(check, kind, status, err);
   tercel_imported_deinit(imported);
   if (status == TERCEL_OK) status = sort(&check->problems, err);
   if (status != TERCEL_OK) {

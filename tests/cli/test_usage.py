@@ -4,7 +4,7 @@ run-tests: command
 """
 import pytest
 
-COMMANDS = ["run", "bench", "inspect", "explain", "test", "version"]
+COMMANDS = ["run", "bench", "check", "inspect", "explain", "test", "version"]
 
 
 def check_error(result, status, *parts):

@@ -277,8 +277,10 @@ static void review_value_infos(review *r, const tercel_onnx_graph *graph, tercel
 static bool is_in_order(review *r, const tercel_onnx_nodes *nodes) {
   size_t *const order = tercel_arena_alloc_array(&r->o->arena, nodes->count, sizeof *order);
   if (!order && ok(r)) r->status = tercel_fail_memory(r->err, nodes->count * sizeof *order, "the order of nodes");
-  if (!ok(r) || tercel_onnx_order(&r->o->arena, nodes, order, r->err) != TERCEL_OK)
-    return true; /* told by the import */
+  if (!ok(r)) return true;
+  const tercel_status status = tercel_onnx_order(&r->o->arena, nodes, order, r->err);
+  if (status == TERCEL_OUT_OF_MEMORY) r->status = status;
+  if (status != TERCEL_OK) return true; /* a cycle was told by the import */
   for (size_t i = 0; i < nodes->count; i++)
     if (order[i] != i) return false;
   return true;
