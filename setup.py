@@ -1,4 +1,7 @@
-"""Builds the Python package with CMake: `pip install .`.  The library is inside the one extension module."""
+"""Builds the Python package with CMake: `pip install .`.  The library is inside the one extension module.
+
+TERCEL_IMAGES=ON in the environment builds ImageDecoder in, which needs the headers that tools/setup installs.
+"""
 import os
 import pathlib
 import re
@@ -20,8 +23,8 @@ def version():
 class CMakeBuild(build_ext):
     def build_extension(self, extension):
         build = pathlib.Path(self.build_temp).resolve() / "cmake"
-        options = ["-DCMAKE_BUILD_TYPE=Release", "-DTERCEL_CLI=OFF", "-DTERCEL_IMAGES=OFF", "-DTERCEL_WERROR=OFF",
-                   f"-DPython3_EXECUTABLE={sys.executable}"]
+        options = ["-DCMAKE_BUILD_TYPE=Release", "-DTERCEL_CLI=OFF", "-DTERCEL_WERROR=OFF",
+                   f"-DTERCEL_IMAGES={os.environ.get('TERCEL_IMAGES', 'OFF')}", f"-DPython3_EXECUTABLE={sys.executable}"]
         subprocess.run(["cmake", "-S", str(SOURCE), "-B", str(build), *options], check=True)
         subprocess.run(["cmake", "--build", str(build), "-j", str(len(os.sched_getaffinity(0))), "--target", "tercel_extension"],
                        check=True)

@@ -14,8 +14,8 @@
 const tercel_cli_option tercel_cli_inputs_options[] = {
     {"input", TERCEL_CLI_LIST, OPTION(files), "NAME=FILE",
      "data of an input: .npy, .npz (the array NAME, or the only one), .pb (ONNX), .bin (raw elements; needs the "
-     "shape), a JPEG or a "
-     "PNG; NAME= may be left out where the model has one input",
+     "shape), a "
+     "picture (JPEG, PNG, WebP, TIFF, ...); NAME= may be left out where the model has one input",
      "loadInputs"},
     {"inputs-dir", TERCEL_CLI_TEXT, OPTION(folder), "DIR",
      "take input number I from DIR/input_I.pb or .npy, or from DIR/NAME.pb or .npy", NULL},

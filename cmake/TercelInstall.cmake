@@ -14,5 +14,6 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tercelConfig.cmake ${CMAKE_CURRENT_BIN
 
 # Paths relative to the .pc file: an installed tree may be moved.
 file(RELATIVE_PATH prefix_from_pc /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+list(TRANSFORM CMAKE_DL_LIBS PREPEND -l OUTPUT_VARIABLE TERCEL_PC_DL)
 configure_file(cmake/tercel.pc.in tercel.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tercel.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

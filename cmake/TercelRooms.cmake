@@ -1,11 +1,15 @@
 # Rooms: one library per folder of src/, and the CPU kernels, which are compiled once for every instruction-set level.
 
 # tercel_room(NAME [USES ROOM...]): the library tercel_NAME out of src/NAME, recursively.  A room without sources is an
-# empty library, so that what stands on it can already name it (TERCEL_NAME_EMPTY says so).
+# empty library, so that what stands on it can already name it (TERCEL_NAME_EMPTY says so).  TERCEL_LEFT_OUT: expressions that the
+# sources of components match that this build does not have.
 function(tercel_room name)
   cmake_parse_arguments(room "" "" "USES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
   list(FILTER sources EXCLUDE REGEX "/kernels/[^/]*\\.c$")
+  foreach(pattern ${TERCEL_LEFT_OUT})
+    list(FILTER sources EXCLUDE REGEX "${pattern}")
+  endforeach()
   list(TRANSFORM room_USES PREPEND tercel_)
   if(sources)
     add_library(tercel_${name} STATIC ${sources})

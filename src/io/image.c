@@ -4,11 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-void tercel_image_deinit(tercel_image *image) {
-  tercel_free(image->pixels);
-  *image = (tercel_image){0};
-}
-
 /* The pixels of one side that make each new pixel: a triangle around its centre, cut at the border. */
 typedef struct filter {
   int support;    /* weights a new pixel has at most */

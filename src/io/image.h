@@ -1,24 +1,12 @@
-/* Pictures: read, resized, turned into tensors, and written. */
+/* Pictures: read from files, resized, turned into tensors, and written. */
 #ifndef TERCEL_IO_IMAGE_H
 #define TERCEL_IO_IMAGE_H
 
-#include "base/base.h"
+#include "images/images.h"
 
-/* Rows from top to bottom without gaps, pixels from left to right, channels together (RGB, or gray). */
-typedef struct tercel_image {
-  int width, height, channels; /* channels: 1 or 3 */
-  uint8_t *pixels;             /* owned */
-} tercel_image;
-
-/* Sides of at most 32768 and 2^27 pixels: more is refused before anything is decoded. */
-enum { TERCEL_IMAGE_SIDE_MAX = 32768, TERCEL_IMAGE_PIXELS_MAX = 1 << 27 };
-
-/* A JPEG or PNG, recognized by content, as gray (channels 1) or RGB (3).  Transparency is laid over white; a picture's orientation
- * tag is not applied.  INVALID_ARGUMENT: damaged, cut or too large.  UNSUPPORTED: another format, or built without pictures. */
-tercel_status tercel_image_parse(const void *data, size_t bytes, int channels, tercel_image *out, tercel_error *err);
+/* tercel_image_decode of a file, within its limits. */
 tercel_status tercel_image_read(const char *path, int channels, tercel_image *out, tercel_error *err);
 tercel_status tercel_image_write_png(const char *path, const tercel_image *image, tercel_error *err);
-void tercel_image_deinit(tercel_image *image); /* safe on a zeroed struct */
 
 /* Bilinear, pixel centres at half coordinates, borders repeated.  antialias: when shrinking, the triangle is widened by the
  * factor, so that every pixel counts (as Pillow does); else four neighbours (as OpenCV does). */

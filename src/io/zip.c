@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#ifdef TERCEL_IMAGES
+#if TERCEL_IMAGES
 #include <zlib.h> /* libpng brings it */
 #endif
 
@@ -135,7 +135,7 @@ static uint32_t crc32_of(const uint8_t *data, size_t bytes) {
   return ~crc;
 }
 
-#ifdef TERCEL_IMAGES
+#if TERCEL_IMAGES
 /* Deflate packs at most 1032 to 1, so that the size an entry claims is bounded by what the archive holds. */
 static tercel_status inflate_entry(const tercel_zip_entry *entry, tercel_arena *arena, const uint8_t **out,
                                    tercel_error *err) {

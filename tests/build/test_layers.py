@@ -6,9 +6,10 @@ import pytest
 # Each room with the rooms right below it.  What those see, it sees too.
 BELOW = {
     "base": [],
+    "images": ["base"],
     "ir": ["base"],
-    "io": ["ir"],
-    "ops": ["ir", "io"],
+    "io": ["ir", "images"],
+    "ops": ["ir", "images"],
     "backends": ["ops"],
     "import": ["backends"],
     "optimize": ["import"],
