@@ -145,6 +145,7 @@ TERCEL_API void tercel_log_set(tercel_log_level level, tercel_log_fn fn, void *u
 /* ---- model --------------------------------------------------------------------------------------------------------- */
 
 typedef struct tercel_model tercel_model;
+struct tercel_operators; /* "operators of your own" below */
 
 /* Option structs: zero-initialize, set size to sizeof, then what you want to change.  NULL means all defaults. */
 typedef struct tercel_model_options {
@@ -153,6 +154,7 @@ typedef struct tercel_model_options {
   /* Folders, with all below them, that external data may lie in besides the model's own: model caches keep links to such. */
   const char *const *allow_external;
   size_t num_allow_external;
+  struct tercel_operators *operators; /* of your own; NULL: none */
 } tercel_model_options;
 
 /* Reads a model file.  Formats: ONNX (.onnx; recognized by content).  Weights stay in the mapped file.  External data must, after
@@ -393,6 +395,156 @@ typedef struct tercel_memory_info {
 
 TERCEL_API tercel_status tercel_context_get_memory(const tercel_context *context, tercel_memory_info *info,
                                                    tercel_error *err);
+
+/* ---- operators of your own ----------------------------------------------------------------------------------------- */
+
+/* docs/custom-operators.md is the guide; examples/custom_op.c a whole program.
+ *
+ * A *set of operators* is given to tercel_model_load in the options: its operators then build the nodes of their domain
+ * and name, before a function of that name that the file brings.  The set is counted: a model, and the engines built from
+ * it, hold it too, so it may be destroyed at any time.  It may be added to from several threads, and while models use it. */
+typedef struct tercel_operators tercel_operators;
+
+TERCEL_API tercel_status tercel_operators_create(tercel_operators **out, tercel_error *err);
+TERCEL_API void tercel_operators_destroy(tercel_operators *operators);
+
+/* A node of a model, as the functions of its operator see it: valid while the call lasts. */
+typedef struct tercel_node tercel_node;
+
+typedef enum tercel_attribute_type {
+  TERCEL_ATTRIBUTE_INT,
+  TERCEL_ATTRIBUTE_FLOAT,
+  TERCEL_ATTRIBUTE_STRING,
+  TERCEL_ATTRIBUTE_INTS,
+  TERCEL_ATTRIBUTE_FLOATS,
+  TERCEL_ATTRIBUTE_STRINGS
+} tercel_attribute_type;
+
+typedef struct tercel_attribute {
+  const char *name;
+  tercel_attribute_type type;
+  int required; /* 1: a node without it is an error */
+} tercel_attribute;
+
+/* What can be said of a tensor before a run.  A dim >= 0 is a number.  A negative one stands for a free dim: it may be
+ * copied, compared (equal ones are one number in every run) and given to tercel_inference_dim, as long as the call lasts. */
+typedef struct tercel_spec {
+  tercel_dtype dtype;
+  int rank; /* -1: not known */
+  int64_t dims[TERCEL_MAX_RANK];
+} tercel_spec;
+
+/* A dim that nobody knows before the run. */
+#define TERCEL_UNKNOWN_DIM INT64_MIN
+
+typedef struct tercel_inference {
+  const tercel_node *node;
+  void *user;
+  size_t num_inputs, num_outputs;
+  const tercel_spec *const *inputs; /* NULL: absent */
+  tercel_spec *const *outputs;      /* to be filled; they come as dtype NONE and rank -1.  NULL: nobody reads it */
+} tercel_inference;
+
+typedef struct tercel_call {
+  const tercel_node *node;
+  void *user;
+  void *state; /* what create made */
+  size_t num_inputs, num_outputs;
+  const tercel_view *const *inputs; /* dense; NULL: absent */
+  /* Shaped, with memory; of rank -1: to be shaped by tercel_call_shape_output.  NULL: nobody reads it. */
+  tercel_view *const *outputs;
+} tercel_call;
+
+typedef enum tercel_operator_flags {
+  /* Equal inputs and attributes give equal outputs: the optimizer may run it once, when it builds. */
+  TERCEL_OPERATOR_PURE = 1,
+  /* run tells the shapes of its outputs: they follow from the data, or are strings. */
+  TERCEL_OPERATOR_SHAPES = 2,
+  /* It is to stand in for an operator of this domain and name that tercel has. */
+  TERCEL_OPERATOR_REPLACES = 4
+} tercel_operator_flags;
+
+/* An operator.  Its functions return TERCEL_OK, or fill *err (never NULL) with tercel_error_set and return what that
+ * returns.  They may be called from several threads at once, for the same node too.  A node none of whose outputs is read
+ * is never run. */
+typedef struct tercel_operator {
+  size_t size;                        /* set to sizeof */
+  const char *domain, *name;          /* as nodes of the file have them; domain NULL or "": ai.onnx */
+  int first_version;                  /* of the domain, that it serves */
+  int last_version;                   /* 0: no end */
+  int min_inputs, max_inputs;         /* max -1: any number.  Inputs from min_inputs on may be absent */
+  int min_outputs, max_outputs;       /* at least 1 */
+  const tercel_attribute *attributes; /* a node with others is refused */
+  size_t num_attributes;
+  unsigned flags; /* tercel_operator_flags */
+  /* Fills types and shapes of the outputs, when a model is loaded or built and whenever a run brings new shapes (with
+   * numbers only).  NULL: outputs have the dtype of input 0, and run shapes them as with TERCEL_OPERATOR_SHAPES. */
+  tercel_status (*infer)(const tercel_inference *inference, tercel_error *err);
+  /* Makes what run needs of a node, once per engine: attributes read, constant inputs packed.  NULL: no state. */
+  tercel_status (*create)(const tercel_node *node, void *user, void **state_out, tercel_error *err);
+  void (*destroy)(void *state, void *user); /* NULL: nothing to do */
+  /* Computes the outputs.  Inputs are not written, outputs don't overlap them. */
+  tercel_status (*run)(const tercel_call *call, tercel_error *err);
+  void *user; /* passed to all of them */
+  /* When the operator is no longer used, from whichever thread that happens on.  NULL: nothing to do. */
+  void (*release)(void *user);
+} tercel_operator;
+
+/* Adds an operator; the struct and its texts are copied, `user` is taken on success.  INVALID_ARGUMENT: a field makes no
+ * sense, the set has one for these versions already, or tercel has one of its own and TERCEL_OPERATOR_REPLACES is not set. */
+TERCEL_API tercel_status tercel_operators_add(tercel_operators *operators, const tercel_operator *op,
+                                              tercel_error *err);
+
+/* Fills *err (may be NULL) and returns status. */
+TERCEL_API tercel_status tercel_error_set(tercel_error *err, tercel_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The node's name in the file. */
+TERCEL_API const char *tercel_node_get_name(const tercel_node *node);
+/* The value of an attribute, borrowed; what the node doesn't have leaves *value alone, so put the default there before.
+ * INVALID_ARGUMENT: the operator lists no attribute of that name and type. */
+TERCEL_API tercel_status tercel_node_get_int(const tercel_node *node, const char *name, int64_t *value,
+                                             tercel_error *err);
+TERCEL_API tercel_status tercel_node_get_float(const tercel_node *node, const char *name, double *value,
+                                               tercel_error *err);
+TERCEL_API tercel_status tercel_node_get_string(const tercel_node *node, const char *name, const char **value,
+                                                tercel_error *err);
+TERCEL_API tercel_status tercel_node_get_ints(const tercel_node *node, const char *name, const int64_t **values,
+                                              size_t *count, tercel_error *err);
+TERCEL_API tercel_status tercel_node_get_floats(const tercel_node *node, const char *name, const double **values,
+                                                size_t *count, tercel_error *err);
+TERCEL_API tercel_status tercel_node_get_strings(const tercel_node *node, const char *name, const char *const **values,
+                                                 size_t *count, tercel_error *err);
+/* An input that is the same in every run (weights), valid as long as the engine; NULL: it is not, or is absent. */
+TERCEL_API const tercel_view *tercel_node_get_constant(const tercel_node *node, size_t input);
+
+/* a + b, a - b, a * b or the floor of a / b, where dims may be free; unknown where one of them is.  INVALID_ARGUMENT: another
+ * operation, or what is no dim. */
+TERCEL_API tercel_status tercel_inference_dim(const tercel_inference *inference, int64_t a, char operation, int64_t b,
+                                              int64_t *out, tercel_error *err);
+/* The contents of an input of integers with at most 64 elements, where they are known before the run: their number, or
+ * -1.  At most `capacity` are written. */
+TERCEL_API int64_t tercel_inference_ints(const tercel_inference *inference, size_t input, int64_t *values,
+                                         size_t capacity);
+
+/* Gives an output of rank -1 its dims and memory: (*call->outputs[i]) is then complete. */
+TERCEL_API tercel_status tercel_call_shape_output(const tercel_call *call, size_t output, int rank, const int64_t *dims,
+                                                  tercel_error *err);
+/* The same for an output of strings, with room for the characters that its elements will point to. */
+TERCEL_API tercel_status tercel_call_shape_strings(const tercel_call *call, size_t output, int rank,
+                                                   const int64_t *dims, size_t num_characters, char **characters_out,
+                                                   tercel_error *err);
+/* Memory until the call returns, 64-byte aligned and cleared; NULL: there is none. */
+TERCEL_API void *tercel_call_scratch(const tercel_call *call, size_t bytes);
+/* Runs fn(arg, begin, end, thread) over [0, count) on the engine's threads, in pieces of at least `grain`; returns when
+ * all are done.  thread is below tercel_call_num_threads, and never the same twice at one time. */
+TERCEL_API void tercel_call_parallel(const tercel_call *call, int64_t count, int64_t grain,
+                                     void (*fn)(void *arg, int64_t begin, int64_t end, int thread), void *arg);
+TERCEL_API int tercel_call_num_threads(const tercel_call *call);
+
+/* What a plugin exports, for `tercel run --plugin FILE.so`: adds the plugin's operators. */
+#define TERCEL_PLUGIN __attribute__((visibility("default")))
+TERCEL_PLUGIN tercel_status tercel_plugin_register(tercel_operators *operators, tercel_error *err);
 
 /* ---- machine ------------------------------------------------------------------------------------------------------- */
 

@@ -41,15 +41,28 @@ static void set_message(tercel_error *err, tercel_status status, const char *mes
   err->status = status;
 }
 
-tercel_status tercel_fail(tercel_error *err, tercel_status status, const char *format, ...) {
-  if (!err) return status;
+static void format_message(tercel_error *err, tercel_status status, const char *format, va_list args) {
   char message[TERCEL_ERROR_MESSAGE_MAX]; /* apart from *err: the arguments may point into err->message */
-  va_list args;
-  va_start(args, format);
   const int length = vsnprintf(message, sizeof message, format, args);
-  va_end(args);
   if (length < 0) message[0] = 0;
   set_message(err, status, message, length < 0 ? 0 : (size_t)length);
+}
+
+tercel_status tercel_fail(tercel_error *err, tercel_status status, const char *format, ...) {
+  if (!err) return status;
+  va_list args;
+  va_start(args, format);
+  format_message(err, status, format, args);
+  va_end(args);
+  return status;
+}
+
+tercel_status tercel_error_set(tercel_error *err, tercel_status status, const char *format, ...) {
+  if (!err) return status;
+  va_list args;
+  va_start(args, format);
+  format_message(err, status, format, args);
+  va_end(args);
   return status;
 }
 

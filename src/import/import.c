@@ -13,6 +13,8 @@ void tercel_imported_deinit(tercel_imported *imported) {
   *imported = (tercel_imported){0};
 }
 
+bool tercel_import_has_operator(const char *domain, const char *name) { return tercel_onnx_has_operator(domain, name); }
+
 /* ---- formats --------------------------------------------------------------------------------------------------------- */
 
 /* Formats with a mark of their own. */

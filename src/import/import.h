@@ -12,6 +12,7 @@ typedef struct tercel_import_options {
   /* For checks.  Not NULL: every problem is noted here, warnings and notes too, and large weights may stay where no kernel could read
    * them: the graph is good for looking at shapes and types, not for running. */
   tercel_problems *problems;
+  tercel_operators *operators; /* of the user's; NULL: none.  The graph's nodes point into it */
 } tercel_import_options;
 
 typedef struct tercel_metadata {
@@ -30,6 +31,9 @@ typedef struct tercel_imported {
 } tercel_imported;
 
 void tercel_imported_deinit(tercel_imported *imported);
+
+/* Is there an operator of this domain ("": ai.onnx) and name, in any version? */
+bool tercel_import_has_operator(const char *domain, const char *name);
 
 /* Imports a model file.  Weights stay where they are in the mapped file where alignment allows; the graph's constants hold
  * references to it.  External data must lie in the model's folder, or in those that the options allow.  options may be NULL.

@@ -202,6 +202,14 @@ static tercel_status read_node(tercel_reader *r, pieces *p, tercel_map *values) 
   return tercel_reader_accept_word(r, "do") ? read_subgraphs(r, node) : TERCEL_OK;
 }
 
+/* The operator's name: a word, or quoted (those that users register). */
+static tercel_status read_op_name(tercel_reader *r, const char **out, size_t *length) {
+  if (tercel_reader_peek(r) != '"') return tercel_reader_word(r, "an operator or 'constant'", out, length);
+  TERCEL_TRY(tercel_reader_string(r, out));
+  *length = strlen(*out);
+  return TERCEL_OK;
+}
+
 static tercel_status read_statement(tercel_reader *r, tercel_map *values) {
   const char *word;
   size_t length;
@@ -209,7 +217,7 @@ static tercel_status read_statement(tercel_reader *r, tercel_map *values) {
   TERCEL_TRY(read_outputs(r, &p));
   tercel_reader_peek(r);
   const char *const start = r->at;
-  TERCEL_TRY(tercel_reader_word(r, "an operator or 'constant'", &word, &length));
+  TERCEL_TRY(read_op_name(r, &word, &length));
   if (length == strlen("constant") && memcmp(word, "constant", length) == 0) {
     if (p.num_outputs == 1 && p.outputs[0].name) return read_constant(r, &p.outputs[0], values);
     return tercel_reader_fail(r, "a constant is one value with a name");

@@ -6,6 +6,7 @@
  *     constant = value ":" type "=" "constant" data
  *     node     = out {"," out} "=" operator "(" [in {"," in}] ")" ["captures" number] ["{" attr {"," attr} "}"]
  *                ["named" string] ["from" string {"," string}] ["do" "{" {graph} "}"]
+ *     operator = name | string
  *     out      = "_" | value [":" type]          in = "_" | value          result = value ["as" string]
  *     value    = "%" (name | string)             "_": absent
  *     type     = dtype shape | "seq" "(" type ")" | "opt" "(" type ")"
@@ -317,7 +318,9 @@ static void print_node(const printer *p, const tercel_node *node, const names *n
     if (i) tercel_text_add(p->out, ", ");
     print_typed(n, node->outputs[i], p->out);
   }
-  tercel_text_add(p->out, " = %s(", node->op->name);
+  tercel_text_add(p->out, " = ");
+  tercel_name_print(node->op->name, "", p->out);
+  tercel_text_add(p->out, "(");
   for (uint32_t i = 0; i < node->num_inputs; i++) {
     if (i) tercel_text_add(p->out, ", ");
     print_value(n, node->inputs[i], p->out);

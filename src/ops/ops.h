@@ -8,7 +8,8 @@ typedef enum tercel_op_id {
 #define TERCEL_OP(id, name) TERCEL_OP_##id,
 #include "ops/ops.inc"
 #undef TERCEL_OP
-  TERCEL_OP_COUNT
+  TERCEL_OP_COUNT,
+  TERCEL_OP_CUSTOM = TERCEL_OP_COUNT /* all that users register (custom.h): in no table */
 } tercel_op_id;
 
 #define TERCEL_OP(id, name) extern const tercel_op tercel_op_##name;

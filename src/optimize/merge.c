@@ -60,7 +60,7 @@ static void attr_key(const tercel_attr *a, tercel_text *key) {
 }
 
 static void node_key(const tercel_node *node, tercel_text *key) {
-  add_number(key, node->op->id);
+  add_number(key, (int64_t)(intptr_t)node->op);
   add_number(key, node->num_outputs);
   add_number(key, node->num_inputs);
   for (uint32_t i = 0; i < node->num_inputs; i++) add_number(key, node->inputs[i] ? (int64_t)node->inputs[i]->id : -1);

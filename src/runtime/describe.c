@@ -91,9 +91,13 @@ typedef struct op_count {
   size_t count;
 } op_count;
 
+/* The list has room for as many as there are nodes, and ends at the first without an operator. */
 static void count_ops(const tercel_graph *graph, op_count *counts) {
   for (const tercel_node *node = graph->first; node != NULL; node = node->next) {
-    ++counts[node->op->id].count;
+    op_count *at = counts;
+    while (at->op != NULL && at->op != node->op) ++at;
+    at->op = node->op;
+    ++at->count;
     for (uint32_t i = 0; i < node->num_graphs; ++i) count_ops(node->graphs[i], counts);
   }
 }
@@ -104,13 +108,17 @@ static int most_first(const void *left, const void *right) {
   return strcmp(a->op->name, b->op->name);
 }
 
-static void print_ops(const tercel_graph *graph, tercel_text *text) {
-  op_count counts[TERCEL_OP_COUNT];
-  for (int i = 0; i < TERCEL_OP_COUNT; ++i) counts[i] = (op_count){tercel_ops()[i], 0};
+static tercel_status print_ops(const tercel_graph *graph, tercel_text *text, tercel_error *err) {
+  const size_t most = tercel_graph_count_nodes(graph) + 1;
+  op_count *const counts = tercel_zalloc_array(most, sizeof *counts);
+  if (counts == NULL) return tercel_fail_memory(err, most * sizeof *counts, "counting operators");
   count_ops(graph, counts);
-  qsort(counts, TERCEL_OP_COUNT, sizeof *counts, most_first);
-  for (int i = 0; i < TERCEL_OP_COUNT && counts[i].count > 0; ++i)
-    tercel_text_add(text, "%-20s %zu\n", counts[i].op->name, counts[i].count);
+  size_t num_ops = 0;
+  while (counts[num_ops].op != NULL) ++num_ops;
+  qsort(counts, num_ops, sizeof *counts, most_first);
+  for (size_t i = 0; i < num_ops; ++i) tercel_text_add(text, "%-20s %zu\n", counts[i].op->name, counts[i].count);
+  tercel_free(counts);
+  return TERCEL_OK;
 }
 
 tercel_status tercel_print_graph(const tercel_graph *graph, tercel_print what, char **text_out, tercel_error *err) {
@@ -119,7 +127,7 @@ tercel_status tercel_print_graph(const tercel_graph *graph, tercel_print what, c
   switch (what) {
   case TERCEL_PRINT_TEXT: status = tercel_graph_print(graph, NULL, &text, err); break;
   case TERCEL_PRINT_DOT: status = tercel_graph_print_dot(graph, &text, err); break;
-  case TERCEL_PRINT_OPERATORS: print_ops(graph, &text); break;
+  case TERCEL_PRINT_OPERATORS: status = print_ops(graph, &text, err); break;
   case TERCEL_PRINT_PLAN:
   case TERCEL_PRINT_DECISIONS:
   default:

@@ -90,6 +90,7 @@ tercel_status tercel_engine_build(const tercel_model *model, const tercel_engine
   if (engine == NULL) return tercel_fail_memory(err, sizeof *engine, "an engine");
   atomic_init(&engine->refs, 1);
   engine->max_memory = options->max_memory;
+  engine->operators = tercel_operators_retain(model->operators);
   const tercel_status status = build(engine, model->imported.graph, options, err);
   if (status != TERCEL_OK) {
     tercel_engine_destroy(engine);
@@ -108,6 +109,7 @@ void tercel_engine_destroy(tercel_engine *engine) {
   if (engine == NULL || atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) > 1) return;
   tercel_plan_destroy(engine->plan);
   tercel_graph_destroy(engine->graph);
+  tercel_operators_destroy(engine->operators);
   tercel_pool_release(engine->pool);
   tercel_interface_deinit(&engine->interface);
   tercel_decisions_deinit(&engine->decisions);

@@ -8,11 +8,14 @@ tercel_status tercel_read_model_options(const tercel_model_options *options, ter
   TERCEL_TRY(tercel_check_size(options->size, sizeof *options, "tercel_model_options", err));
   out->no_mmap = options->no_mmap != 0;
   out->external = (tercel_folders){options->allow_external, options->num_allow_external};
+  out->operators = options->operators;
   return TERCEL_OK;
 }
 
-static tercel_status finish(tercel_status status, tercel_imported *imported, tercel_model **out, tercel_error *err) {
+static tercel_status finish(tercel_status status, const tercel_import_options *options, tercel_imported *imported,
+                            tercel_model **out, tercel_error *err) {
   if (status == TERCEL_OK) status = tercel_model_create(imported, out, err);
+  if (status == TERCEL_OK) (*out)->operators = tercel_operators_retain(options->operators);
   tercel_imported_deinit(imported); /* empty once taken */
   return status;
 }
@@ -22,7 +25,7 @@ tercel_status tercel_model_load(const char *path, const tercel_model_options *op
   tercel_import_options wanted;
   tercel_imported imported = {0};
   TERCEL_TRY(tercel_read_model_options(options, &wanted, err));
-  return finish(tercel_import_file(path, &wanted, &imported, err), &imported, out, err);
+  return finish(tercel_import_file(path, &wanted, &imported, err), &wanted, &imported, out, err);
 }
 
 tercel_status tercel_model_load_memory(const void *data, size_t bytes, const char *folder,
@@ -30,12 +33,13 @@ tercel_status tercel_model_load_memory(const void *data, size_t bytes, const cha
   tercel_import_options wanted;
   tercel_imported imported = {0};
   TERCEL_TRY(tercel_read_model_options(options, &wanted, err));
-  return finish(tercel_import_memory(data, bytes, folder, &wanted, &imported, err), &imported, out, err);
+  return finish(tercel_import_memory(data, bytes, folder, &wanted, &imported, err), &wanted, &imported, out, err);
 }
 
 void tercel_model_destroy(tercel_model *model) {
   if (model == NULL) return;
   tercel_interface_deinit(&model->interface);
   tercel_imported_deinit(&model->imported);
+  tercel_operators_destroy(model->operators);
   tercel_free(model);
 }

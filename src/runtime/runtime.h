@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "import/import.h"
+#include "ops/custom.h"
 #include "optimize/optimize.h"
 #include "runtime/frame.h"
 
@@ -32,7 +33,8 @@ tercel_status tercel_print_graph(const tercel_graph *graph, tercel_print what, c
 tercel_status tercel_hand_out_text(tercel_text *text, char **out, tercel_error *err);
 
 struct tercel_model {
-  tercel_imported imported; /* owns the graph; an engine clones what it needs */
+  tercel_imported imported;    /* owns the graph; an engine clones what it needs */
+  tercel_operators *operators; /* of the user's, that nodes of the graph point into: a reference; may be NULL */
   tercel_interface interface;
 };
 
@@ -46,7 +48,8 @@ tercel_status tercel_model_create(tercel_imported *imported, tercel_model **out,
 tercel_status tercel_model_from_graph(tercel_graph *graph, tercel_model **out, tercel_error *err);
 
 struct tercel_engine {
-  atomic_uint refs; /* one of the user's, one a context */
+  atomic_uint refs;            /* one of the user's, one a context */
+  tercel_operators *operators; /* as in the model */
   tercel_graph *graph;
   tercel_plan *plan;
   tercel_pool *pool;

@@ -22,10 +22,11 @@ typedef struct tercel_onnx_call {
   tercel_graph *graph;
   const tercel_onnx_node *node;
   const struct tercel_onnx_row *row;
-  const char *name;            /* for new nodes */
-  tercel_problem_kind fault;   /* what a failure is about */
-  int64_t version;             /* of the operator's domain */
-  tercel_value *const *inputs; /* NULL: absent; trailing absent ones are cut */
+  const struct tercel_custom *custom; /* the user's operator that row stands for; NULL: one of tercel's */
+  const char *name;                   /* for new nodes */
+  tercel_problem_kind fault;          /* what a failure is about */
+  int64_t version;                    /* of the operator's domain */
+  tercel_value *const *inputs;        /* NULL: absent; trailing absent ones are cut */
   size_t num_inputs;
   tercel_value **outputs; /* to be filled */
   size_t num_outputs;     /* up to the last one that has a name */
@@ -58,6 +59,9 @@ const tercel_onnx_row *tercel_onnx_rows(void);
 #include "import/onnx/builders.inc"
 #undef ONNX
 #pragma GCC diagnostic pop
+
+/* Nodes of operators that users register; the row is made up for each (build_custom.c). */
+void tercel_onnx_build_custom(tercel_onnx_call *c);
 
 /* ---- failures ---- */
 

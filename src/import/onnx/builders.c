@@ -12,6 +12,11 @@ static const tercel_onnx_row rows[] = {
 
 const tercel_onnx_row *tercel_onnx_rows(void) { return rows; }
 
+bool tercel_onnx_has_operator(const char *domain, const char *name) {
+  bool newer;
+  return tercel_onnx_find_row(domain, name, 0, &newer) || newer;
+}
+
 const tercel_onnx_row *tercel_onnx_find_row(const char *domain, const char *op_type, int64_t version, bool *newer) {
   const tercel_onnx_row *best = NULL;
   bool later = false;

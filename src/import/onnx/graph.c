@@ -1,8 +1,11 @@
 /* Graphs node by node: names to values, builders called, functions inlined, subgraphs filled. */
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "import/onnx/build.h"
+#include "ops/custom.h"
 
 /* Stands for every value that depends on something wrong: its consumers are only looked at, not built. */
 tercel_value tercel_onnx_poison_value = {.name = "wrong"};
@@ -25,10 +28,12 @@ static tercel_value *find(const tercel_onnx_scope *scope, const char *name) {
 
 /* ---- who builds a node ----------------------------------------------------------------------------------------------- */
 
-/* A function of the model, or a row of the table. */
+/* An operator of the user's, a function of the model, or a row of the table. */
 typedef struct handler {
   const tercel_onnx_function *function;
   const tercel_onnx_row *row;
+  const tercel_custom *custom;
+  tercel_onnx_row custom_row;
   int64_t version;
 } handler;
 
@@ -48,20 +53,49 @@ static const char *operator_advice(const tercel_onnx_node *node, bool newer) {
              : "an operator of its author's own: give its kernel with --plugin, or export without it";
 }
 
+/* The user's set has the operator, but not for the version that the model imports. */
+static tercel_status fail_version(int64_t version, const tercel_custom *custom, tercel_error *err) {
+  char last[32] = "later";
+  if (custom->is.last_version > 0) snprintf(last, sizeof last, "%d", custom->is.last_version);
+  return tercel_fail(err, TERCEL_UNSUPPORTED,
+                     "the operator is registered for versions %d to %s, the model imports version %" PRId64,
+                     custom->is.first_version, last, version);
+}
+
+static void use_custom(handler *h, const tercel_custom *custom) {
+  h->custom = custom;
+  h->custom_row = (tercel_onnx_row){.domain = custom->is.domain,
+                                    .op_type = custom->is.name,
+                                    .since = custom->is.first_version,
+                                    .min_inputs = custom->is.min_inputs,
+                                    .max_inputs = custom->is.max_inputs < 0 ? INT_MAX : custom->is.max_inputs,
+                                    .max_outputs = custom->is.max_outputs,
+                                    .build = tercel_onnx_build_custom};
+  h->row = &h->custom_row;
+}
+
 /* UNSUPPORTED or INVALID_MODEL with *advice when nobody does. */
 static tercel_status find_handler(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
                                   handler *out, const char **advice, tercel_error *err) {
-  *out = (handler){.function = tercel_onnx_find_function(o, node->domain, node->op_type, node->overload)};
+  const tercel_custom *other;
+  *out = (handler){.version = tercel_onnx_version_of(frame, node->domain)};
+  const tercel_custom *const custom =
+      tercel_operators_find(o->options.operators, node->domain, node->op_type, out->version, &other);
+  if (custom && out->version > 0) {
+    use_custom(out, custom);
+    return TERCEL_OK;
+  }
+  out->function = tercel_onnx_find_function(o, node->domain, node->op_type, node->overload);
   if (out->function) return TERCEL_OK;
-  out->version = tercel_onnx_version_of(frame, node->domain);
   *advice = "add the domain, with its version, to the imports of operator sets";
   if (out->version == 0)
     return tercel_fail(err, TERCEL_INVALID_MODEL, "the %s imports no version of domain '%s'",
                        frame->function ? "function" : "model", node->domain[0] ? node->domain : "ai.onnx");
   bool newer;
   out->row = tercel_onnx_find_row(node->domain, node->op_type, out->version, &newer);
-  *advice = operator_advice(node, newer);
-  return out->row ? TERCEL_OK : fail_operator(node, out->version, newer, err);
+  *advice = other ? "register the operator for that version too" : operator_advice(node, newer);
+  if (out->row) return TERCEL_OK;
+  return other ? fail_version(out->version, other, err) : fail_operator(node, out->version, newer, err);
 }
 
 /* Notes operators that nobody builds, among nodes that are not built because something before them is wrong. */
@@ -165,6 +199,7 @@ static tercel_status build_by_row(tercel_onnx *o, tercel_onnx_scope *scope, cons
                         .graph = scope->graph,
                         .node = node,
                         .row = h->row,
+                        .custom = h->custom,
                         .name = tercel_onnx_node_label(o, scope->frame, node),
                         .fault = TERCEL_PROBLEM_NODE,
                         .version = h->version,

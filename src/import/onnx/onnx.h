@@ -70,7 +70,8 @@ tercel_status tercel_onnx_import(tercel_storage *storage, const void *data, size
                                  const tercel_import_options *options, tercel_imported *out, tercel_error *err);
 /* The version of a domain that nodes of this frame mean; 0: not imported. */
 int64_t tercel_onnx_version_of(const tercel_onnx_frame *frame, const char *domain);
-bool tercel_onnx_same_domain(const char *a, const char *b); /* "" and "ai.onnx" are the same */
+bool tercel_onnx_has_operator(const char *domain, const char *name); /* in any version */
+bool tercel_onnx_same_domain(const char *a, const char *b);          /* "" and "ai.onnx" are the same */
 /* The model's function of that name; NULL: none. */
 const tercel_onnx_function *tercel_onnx_find_function(const tercel_onnx *o, const char *domain, const char *name,
                                                       const char *overload);
