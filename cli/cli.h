@@ -84,6 +84,7 @@ typedef struct tercel_cli_engine {
   int64_t threads;
   tercel_cli_list dims;           /* NAME=VALUE */
   tercel_cli_list allow_external; /* folders */
+  tercel_cli_list plugins;
   const char *disable_passes;
   int64_t max_memory;
   bool no_optimize, no_mmap, check;
@@ -91,6 +92,9 @@ typedef struct tercel_cli_engine {
 } tercel_cli_engine;
 
 extern const tercel_cli_option tercel_cli_engine_options[];
+
+/* The operators that plugins register; NULL without plugins.  A plugin stays loaded until the process ends. */
+tercel_status tercel_cli_load_plugins(const tercel_cli_list *paths, tercel_operators **out, tercel_error *err);
 
 /* An engine with a context. */
 typedef struct tercel_cli_session {

@@ -18,6 +18,8 @@ const tercel_cli_option tercel_cli_engine_options[] = {
     {"no-mmap", TERCEL_CLI_FLAG, OPTION(no_mmap), NULL, "read the model into memory instead of mapping it", NULL},
     {"allow-external", TERCEL_CLI_LIST, OPTION(allow_external), "DIR",
      "let the model's external data lie in DIR, too, as where a model cache keeps links; may be given again", NULL},
+    {"plugin", TERCEL_CLI_LIST, OPTION(plugins), "FILE.so",
+     "operators of your own, see docs/custom-operators.md; its code runs with your rights", NULL},
     {"check", TERCEL_CLI_FLAG, OPTION(check), NULL, "verify the graph between passes", NULL},
     {0}};
 
@@ -26,14 +28,18 @@ static double ms_since(int64_t start_ns) { return (double)(tercel_time_ns() - st
 tercel_status tercel_cli_load(const char *path, const tercel_cli_engine *options, tercel_cli_session *out,
                               tercel_error *err) {
   *out = (tercel_cli_session){0};
+  tercel_operators *operators = NULL;
+  TERCEL_TRY(tercel_cli_load_plugins(&options->plugins, &operators, err));
   const tercel_model_options model_options = {.size = sizeof model_options,
                                               .no_mmap = options->no_mmap,
                                               .allow_external = options->allow_external.items,
-                                              .num_allow_external = (size_t)options->allow_external.count};
+                                              .num_allow_external = (size_t)options->allow_external.count,
+                                              .operators = operators};
   const int64_t start = tercel_time_ns();
-  TERCEL_TRY(tercel_model_load(path, &model_options, &out->model, err));
+  const tercel_status status = tercel_model_load(path, &model_options, &out->model, err);
+  tercel_operators_destroy(operators); /* the model has its own reference */
   out->load_ms = ms_since(start);
-  return TERCEL_OK;
+  return status;
 }
 
 /* NAME=SIZE; names is the memory that the name is copied to. */

@@ -92,7 +92,8 @@ function(tercel_room_objects out)
 endfunction()
 
 # examples/*.c against the public header and the shared library only, as a user's program would be.  One that reads
-# pictures (includes png.h or turbojpeg.h) is left out where TERCEL_IMAGES is off.
+# pictures (includes png.h or turbojpeg.h) is left out where TERCEL_IMAGES is off; one that registers operators is built as
+# a plugin too.
 function(tercel_examples images)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
   foreach(source ${sources})
@@ -108,6 +109,15 @@ function(tercel_examples images)
     target_link_libraries(example_${name} PRIVATE tercel_shared m)
     if(pictures)
       target_link_libraries(example_${name} PRIVATE ${images})
+    endif()
+    file(STRINGS ${source} plugin REGEX "^tercel_status tercel_plugin_register")
+    if(plugin)
+      add_library(example_${name}_plugin MODULE ${source})
+      set_target_properties(example_${name}_plugin PROPERTIES OUTPUT_NAME ${name} PREFIX ""
+                                                              LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+      target_compile_options(example_${name}_plugin PRIVATE -Wall -Wextra $<$<BOOL:${TERCEL_WERROR}>:-Werror>)
+      target_include_directories(example_${name}_plugin PRIVATE ${PROJECT_SOURCE_DIR}/include)
+      target_link_libraries(example_${name}_plugin PRIVATE m)
     endif()
   endforeach()
 endfunction()

@@ -69,3 +69,58 @@ def test_ocr_reads_the_page(example, fetched, tmp_path):
     assert len(lines) == 7 and lines[5] == "histogramofgreyvalues:"
     assert all(stage in times for stage in ("load and build", "detect", "recognize", "all"))
     assert (tmp_path / "boxes.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def distances(tmp_path_factory):
+    """A model of the operator that examples/custom_op.c brings."""
+    path = tmp_path_factory.mktemp("models") / "distances.onnx"
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Haversine", ["a", "b"], ["km"], "far", domain="example")], "distances",
+                              [value("a", TensorProto.FLOAT, ["n", 2]), value("b", TensorProto.FLOAT, ["m", 2])],
+                              [value("km", TensorProto.FLOAT, ["n", "m"])])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("example", 1)]
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opsets), path)
+    return path
+
+
+def test_custom_op(example, distances, classifier):
+    result = example("custom_op", distances)
+    assert result.returncode == 0, result.stderr
+    table = [line.split() for line in result.stdout.splitlines()]
+    assert [row[0] for row in table] == ["Paris", "Nairobi", "Quito", "Sydney"]
+    km = np.array([row[1:] for row in table], float)
+    assert (km == km.T).all() and (km.diagonal() == 0).all()
+    assert km[0, 1] == pytest.approx(6484, abs=2)
+    assert example("custom_op").returncode == 2
+    assert example("custom_op", classifier).returncode == 1
+
+
+@pytest.mark.parametrize("command, shown", [
+    (["run", "--shapes", "a=3x2,b=4x2"], "output 'km'  f32 [3, 4]"),
+    (["bench", "--shapes", "a=3x2,b=4x2", "--profile", "--duration", "0.1"], "custom"),
+    (["inspect"], "example.Haversine    1"),
+    (["inspect", "--plan"], "example.Haversine"),
+    (["inspect", "--text"], '= "example.Haversine"(%a, %b)'),
+    (["explain"], ""),
+])
+def test_custom_op_as_a_plugin(build, distances, command, shown):
+    result = subprocess.run([build / "tercel", *command, distances, "--plugin", build / "examples/custom_op.so"],
+                            capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert shown in result.stdout
+
+
+def test_plugins_that_are_none(build, distances, tmp_path):
+    def call(*plugins):
+        options = [word for plugin in plugins for word in ("--plugin", plugin)]
+        return subprocess.run([build / "tercel", "inspect", distances, *options], capture_output=True, text=True, timeout=60,
+                              cwd=build / "examples")
+
+    assert call("custom_op.so").returncode == 0  # of this folder, not of the system's library path
+    assert call().returncode == 3
+    assert "nobody.so" in call("nobody.so").stderr
+    (tmp_path / "text.so").write_text("no library")
+    assert call(tmp_path / "text.so").returncode == 1
+    assert "no function tercel_plugin_register" in call(build / "libtercel.so").stderr
+    assert "the set has one" in call("custom_op.so", "custom_op.so").stderr
