@@ -32,17 +32,18 @@ def scalar(value, dtype=F):
 
 class Case:
     """inputs: arrays, None where absent; constants: indices of those that are initializers.  like: nodes from i0, i1, ... to o0, ... that
-    ONNX Runtime runs instead, where it has the operator on other devices only (consts: their constants)."""
+    ONNX Runtime runs instead, where it has the operator on other devices only (consts: their constants).  nodes: a case of
+    more than one node, likewise."""
 
     def __init__(self, name, op, inputs, outputs=1, constants=(), domain="com.microsoft", wanted=None, like=None, consts=None,
-                 version=20, **attrs):
+                 version=20, nodes=None, **attrs):
         self.name, self.inputs, self.constants = name, inputs, constants
         names = [f"i{k}" if a is not None else "" for k, a in enumerate(inputs)]
         outs = [f"o{k}" if wanted is None or k in wanted else "" for k in range(outputs)]
         node = h.make_node(op, names, outs, domain=domain, **attrs)
         feeds = [k for k, a in enumerate(inputs) if a is not None and k not in constants]
         graph = h.make_graph(
-            [node], name,
+            nodes or [node], name,
             [h.make_tensor_value_info(names[k], h.np_dtype_to_tensor_dtype(inputs[k].dtype), inputs[k].shape)
              for k in feeds],
             [h.make_empty_tensor_value_info(o) for o in outs if o],
@@ -357,7 +358,27 @@ def regions():
                spatial_scale=0.5)
 
 
-GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions, moves)
+def lists():
+    """Sequences and optionals of ONNX itself, by what comes out of them again; Scan of version 8; GlobalLpPool."""
+    x, y = normal(2, 3), normal(2, 3)
+    yield Case("sequence_erase", "", [x, y, scalar(-2, np.int64)], 2, domain="", nodes=[
+        n("SequenceConstruct", ["i0", "i1", "i0"], ["s"]), n("SequenceErase", ["s", "i2"], ["t"]), n("SequenceLength", ["t"], ["o0"]),
+        n("ConcatFromSequence", ["t"], ["o1"], axis=1)])
+    yield Case("sequence_empty", "", [x, y, scalar(0, np.int64)], 2, domain="", nodes=[
+        n("SequenceEmpty", [], ["e"]), n("SequenceInsert", ["e", "i0"], ["s"]), n("SequenceInsert", ["s", "i1", "i2"], ["t"]),
+        n("SequenceAt", ["t", "i2"], ["o0"]), n("ConcatFromSequence", ["t"], ["o1"], axis=-1, new_axis=1)])
+    yield Case("optional", "", [x], 2, domain="", nodes=[
+        n("Optional", ["i0"], ["p"]), n("OptionalHasElement", ["p"], ["o0"]), n("OptionalGetElement", ["p"], ["o1"])])
+    for p in (1, 2, 3):
+        yield Case(f"global_lp_pool_{p}", "GlobalLpPool", [normal(2, 3, 4, 5)], domain="", p=p)
+    values = [h.make_tensor_value_info(name, T.FLOAT, [2]) for name in ("a", "b", "c", "d")]
+    body = h.make_graph([n("Add", ["a", "b"], ["c"]), n("Mul", ["c", "b"], ["d"])], "body", values[:2], values[2:])
+    for name, lengths, more in (("plain", None, {}), ("lengths", np.array([3, 1, 2]), {}), ("reverse", None, {"directions": [1]})):
+        yield Case("scan_8_" + name, "Scan", [lengths, normal(3, 2), normal(3, 4, 2)], 2, domain="", version=8, body=body,
+                   num_scan_inputs=1, **more)
+
+
+GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions, moves, lists)
 
 
 def main():

@@ -47,6 +47,25 @@ def test_multinomial(tmp_path):
     assert counts[1][1] == 0
 
 
+def test_uniform_and_normal(tmp_path):
+    """Of a shape of their own, and of another tensor's: mean, deviation, range and element type."""
+    x = np.zeros((100, 100), np.float32)
+    nodes = [node("RandomUniform", [], ["a"], shape=[100, 100], low=-1.0, high=3.0, seed=1.0),
+             node("RandomUniformLike", ["x"], ["b"], low=-1.0, high=3.0, dtype=TensorProto.DOUBLE, seed=2.0),
+             node("RandomNormal", [], ["c"], shape=[100, 100], mean=2.0, scale=0.5, seed=3.0),
+             node("RandomNormalLike", ["x"], ["d"], mean=2.0, scale=0.5, seed=4.0)]
+    types = {"a": TensorProto.FLOAT, "b": TensorProto.DOUBLE, "c": TensorProto.FLOAT, "d": TensorProto.FLOAT}
+    a, b, c, d = run(tmp_path, nodes, {"x": x}, types)
+    assert [v.dtype for v in (a, b, c, d)] == [np.float32, np.float64, np.float32, np.float32]
+    for uniform in (a, b):
+        assert uniform.shape == (100, 100) and uniform.min() >= -1 and uniform.max() < 3
+        assert abs(uniform.mean() - 1) < 0.047 and abs(uniform.std() - 4 / 12**0.5) < 0.03
+    for normal in (c, d):
+        assert normal.shape == (100, 100)
+        assert abs(normal.mean() - 2) < 0.02 and abs(normal.std() - 0.5) < 0.015
+        assert 0.66 < (abs(normal - 2) < 0.5).mean() < 0.71
+
+
 def test_seeds(tmp_path):
     nodes = [node("RandomNormal", [], ["a"], shape=[1000], seed=1.0), node("RandomNormal", [], ["b"], shape=[1000], seed=1.0),
              node("RandomNormal", [], ["c"], shape=[1000]), node("RandomNormal", [], ["d"], shape=[1000])]

@@ -215,3 +215,102 @@ void tercel_onnx_build_scan(tercel_onnx_call *c) {
   tercel_onnx_copy_ints(c, n, "scan_output_directions");
   end(c, n);
 }
+
+/* ---- Scan of version 8 ------------------------------------------------------------------------------------------------- */
+
+/* It runs over axis 1 for each entry of a batch, axis 0 of all inputs and outputs; an entry may be shorter than the axis.  As the later Scan
+ * for each entry, whose results are joined: the batch must be known. */
+typedef struct batched {
+  const tercel_onnx_graph *body;
+  tercel_value *const *inputs; /* states, then what is scanned */
+  tercel_value *lengths;       /* NULL: all are as long as the axis */
+  size_t num_inputs, num_states;
+  int64_t batch;
+} batched;
+
+static tercel_value *entry_of(tercel_onnx_call *c, tercel_value *v, int64_t b) {
+  return tercel_onnx_op(c, &tercel_op_gather, v, tercel_onnx_scalar(c, TERCEL_DTYPE_I64, (double)b));
+}
+
+/* The first `length` (i64[1]) of axis 0. */
+static tercel_value *head_of(tercel_onnx_call *c, tercel_value *x, tercel_value *length) {
+  return tercel_onnx_op(c, &tercel_op_slice, x, tercel_onnx_i64(c, 0), length, tercel_onnx_i64(c, 0));
+}
+
+/* x with zeros behind it, as long as axis 1 of `like` is. */
+static tercel_value *filled_up(tercel_onnx_call *c, tercel_value *x, tercel_value *like, tercel_value *length) {
+  tercel_value *const missing = tercel_onnx_fn2(c, TERCEL_FN_SUB, tercel_onnx_dim_value(c, like, 1), length);
+  tercel_value *const pads[] = {tercel_onnx_i64(c, 0), missing};
+  return tercel_onnx_op(c, &tercel_op_pad, x, tercel_onnx_concat(c, pads, 2, 0), NULL, tercel_onnx_i64(c, 0));
+}
+
+/* Scans entry b; its results, with a batch axis of 1 again. */
+static void scan_entry(tercel_onnx_call *c, const batched *s, int64_t b, tercel_value **results) {
+  tercel_value *const length =
+      s->lengths ? tercel_onnx_reshape_to(c, tercel_onnx_cast(c, entry_of(c, s->lengths, b), TERCEL_DTYPE_I64),
+                                          (const int64_t[]){1}, 1)
+                 : NULL;
+  tercel_value **const inputs = tercel_arena_alloc_array(&c->import->arena, s->num_inputs, sizeof *inputs);
+  tercel_type *const types = allocate_types(c, s->num_inputs);
+  if (!inputs && tercel_onnx_ok(c)) keep(c, tercel_fail_memory(c->err, s->num_inputs * sizeof *inputs, "inputs"));
+  for (size_t i = 0; tercel_onnx_ok(c) && i < s->num_inputs; i++) {
+    inputs[i] = entry_of(c, s->inputs[i], b);
+    if (length && i >= s->num_states) inputs[i] = head_of(c, inputs[i], length);
+    if (tercel_onnx_ok(c)) types[i] = i < s->num_states ? inputs[i]->type : slice_type(c, inputs[i], 0);
+  }
+  if (!tercel_onnx_ok(c)) return;
+  control k = {.op = &tercel_op_scan,
+               .graphs = {s->body},
+               .num_graphs = 1,
+               .input_types = types,
+               .num_input_types = s->num_inputs,
+               .inputs = inputs,
+               .num_inputs = s->num_inputs,
+               .num_outputs = s->body->outputs.count};
+  tercel_node *const n = begin(c, &k);
+  if (!n) return;
+  size_t count;
+  const int64_t *const directions = tercel_onnx_get_ints(c, "directions", &count);
+  tercel_onnx_set_int(c, n, "num_scan_inputs", (int64_t)(s->num_inputs - s->num_states));
+  if (directions) tercel_onnx_set_ints(c, n, "scan_input_directions", directions, count);
+  tercel_onnx_end(c, n);
+  for (size_t i = 0; tercel_onnx_ok(c) && i < c->num_outputs; i++) {
+    tercel_value *y = tercel_node_output(n, (uint32_t)i);
+    if (length && i >= s->num_states) y = filled_up(c, y, s->inputs[s->num_states], length);
+    results[i] = tercel_onnx_unsqueeze(c, y, (const int64_t[]){0}, 1);
+  }
+}
+
+void tercel_onnx_build_scan8(tercel_onnx_call *c) {
+  tercel_onnx_need_attr(c, "num_scan_inputs");
+  const int64_t num_scanned = tercel_onnx_get_int(c, "num_scan_inputs", 0);
+  if (c->num_inputs < 2) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "%zu inputs, want 2 or more", c->num_inputs);
+  if (!tercel_onnx_ok(c)) return;
+  batched s = {.body = tercel_onnx_get_graph(c, "body"),
+               .inputs = c->inputs + 1,
+               .lengths = tercel_onnx_in(c, 0),
+               .num_inputs = c->num_inputs - 1};
+  if (!tercel_onnx_ok(c)) return;
+  if (num_scanned < 1 || (uint64_t)num_scanned > s.num_inputs || s.body->inputs.count != s.num_inputs)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'num_scan_inputs' is %" PRId64 ": %zu inputs, %zu of the body",
+                     num_scanned, s.num_inputs, s.body->inputs.count);
+  s.num_states = s.num_inputs - (size_t)num_scanned;
+  for (size_t i = 0; tercel_onnx_ok(c) && i < s.num_inputs; i++)
+    if (!s.inputs[i]) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "input %zu is absent, but required", i + 1);
+  if (tercel_onnx_ok(c) && (s.body->outputs.count < s.num_states || s.body->outputs.count < c->num_outputs))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "body '%s' has %zu outputs for %zu states and %zu outputs of the node",
+                     s.body->name, s.body->outputs.count, s.num_states, c->num_outputs);
+  s.batch = tercel_onnx_ok(c) ? tercel_onnx_dim_of(c, s.inputs[0], 0) : 1;
+  if (tercel_onnx_ok(c) && (s.batch < 1 || s.batch > 1024))
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "a batch of %" PRId64 " (-1: not known) is not supported", s.batch);
+  const size_t room = (size_t)s.batch * c->num_outputs;
+  tercel_value **const results = tercel_arena_alloc_array(&c->import->arena, room, sizeof *results);
+  tercel_value **const parts = tercel_arena_alloc_array(&c->import->arena, (size_t)s.batch, sizeof *parts);
+  if (!results || !parts) keep(c, tercel_fail_memory(c->err, room * sizeof *results, "results"));
+  for (int64_t b = 0; tercel_onnx_ok(c) && !c->poisoned && b < s.batch; b++)
+    scan_entry(c, &s, b, results + (size_t)b * c->num_outputs);
+  for (size_t i = 0; tercel_onnx_ok(c) && !c->poisoned && i < c->num_outputs; i++) {
+    for (int64_t b = 0; b < s.batch; b++) parts[b] = results[(size_t)b * c->num_outputs + i];
+    tercel_onnx_return(c, i, tercel_onnx_concat(c, parts, (size_t)s.batch, 0));
+  }
+}
