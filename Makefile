@@ -9,7 +9,7 @@ endif
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := release
-.PHONY: help release debug asan tsan python demo test test-sanitize fuzz bench install format tidy clean
+.PHONY: help release debug asan tsan python demo test test-sanitize test-edge fuzz bench install format tidy clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 16
@@ -45,6 +45,11 @@ test-sanitize: ## the tests under ASan+UBSan, the threaded ones under TSan
 	$(call build,asan,all tests)
 	$(call build,tsan,all tests)
 	@tools/run-tests asan tsan
+
+test-edge: ## the build without pictures, ai.onnx.ml and Unicode (build/edge)
+	@tools/setup test
+	$(call build,edge,all)
+	@tools/run-tests edge
 
 fuzz: ## fuzz the readers, each for FUZZ_SECONDS=60
 	@tools/setup fuzz

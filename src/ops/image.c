@@ -1,4 +1,4 @@
-/* image_decode: a picture's file to its pixels.  The formats are src/images/'s, a component that a build may lack. */
+/* image_decode: a picture's file to its pixels.  The formats are src/images/'s.  A component: TERCEL_IMAGES. */
 #include <string.h>
 
 #include "images/images.h"
@@ -9,7 +9,6 @@ enum { FORMAT_RGB, FORMAT_BGR, FORMAT_GRAY };
 
 static tercel_status verify(const tercel_node *node, tercel_error *err) {
   int format;
-  if (!TERCEL_IMAGES) return tercel_node_fail(node, err, TERCEL_UNSUPPORTED, "%s", TERCEL_IMAGES_LEFT_OUT);
   return tercel_node_choice(node, "format", formats, &format, err);
 }
 

@@ -23,10 +23,13 @@ void tercel_strings_deinit(tercel_strings *strings);
 /* The elements of a string tensor. */
 static inline const tercel_string *tercel_tensor_strings(const tercel_tensor *tensor) { return tensor->data; }
 
+/* Fails when input i is known not to hold strings. */
+tercel_status tercel_infer_check_strings(const tercel_infer *infer, size_t i, tercel_error *err);
+
 /* The code point at *at, which moves behind it; a byte that is no UTF-8 is U+FFFD.  at < end. */
 uint32_t tercel_utf8_next(const char **at, const char *end);
 void tercel_utf8_add(tercel_text *text, uint32_t code);
-/* Unicode's simple case mappings: one code point to one. */
+/* Unicode's simple case mappings: one code point to one (case.c). */
 uint32_t tercel_to_upper(uint32_t code);
 uint32_t tercel_to_lower(uint32_t code);
 

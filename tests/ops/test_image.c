@@ -1,7 +1,6 @@
 /* image_decode.  The formats are tested in tests/images. */
 #include "ops/check.h"
 
-#if TERCEL_IMAGES
 #define FILE_BYTES                                                                                                     \
   "%x: u8[14] = constant data(80, 54, 32, 49, 32, 49, 32, 50, 53, 53, 10, 10, 20, 30)\n" /* P6 1 1 255 */
 
@@ -32,22 +31,11 @@ static void test_damaged(void **state) {
                "%v: u8[0, 0, 1] = constant zeros()\nreturn %y, %w, %z, %v",
                0);
 }
-#else
-static void test_left_out(void **state) {
-  (void)state;
-  check_rejects("%x: u8[n]", "%y = image_decode(%x)\nreturn %y", TERCEL_UNSUPPORTED, "-DTERCEL_IMAGES=ON");
-}
-#endif
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-#if TERCEL_IMAGES
-    cmocka_unit_test(test_infer),
-    cmocka_unit_test(test_values),
-    cmocka_unit_test(test_damaged),
-#else
-    cmocka_unit_test(test_left_out),
-#endif
+      cmocka_unit_test(test_infer),
+      cmocka_unit_test(test_values),
+      cmocka_unit_test(test_damaged),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

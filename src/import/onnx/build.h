@@ -51,6 +51,27 @@ const tercel_onnx_row *tercel_onnx_find_row(const char *domain, const char *op_t
 /* All rows, ended by one without op_type. */
 const tercel_onnx_row *tercel_onnx_rows(void);
 
+/* Rows of components.  What a build leaves out is in the table all the same, but built by left_out, which says so. */
+enum { TERCEL_ONNX_IMAGES, TERCEL_ONNX_ML, TERCEL_ONNX_UNICODE };
+#define TERCEL_ONNX_LEFT_OUT(component, domain, op_type, since, min_inputs, max_inputs, max_outputs, ...)              \
+  ONNX(domain, op_type, since, min_inputs, max_inputs, max_outputs, left_out, component)
+#if TERCEL_IMAGES
+#define ONNX_IMAGES ONNX
+#else
+#define ONNX_IMAGES(...) TERCEL_ONNX_LEFT_OUT(TERCEL_ONNX_IMAGES, __VA_ARGS__)
+#endif
+#if TERCEL_ML
+#define ONNX_ML ONNX
+#else
+#define ONNX_ML(...) TERCEL_ONNX_LEFT_OUT(TERCEL_ONNX_ML, __VA_ARGS__)
+#endif
+#if TERCEL_UNICODE
+#define ONNX_UNICODE ONNX
+#else
+#define ONNX_UNICODE(...) TERCEL_ONNX_LEFT_OUT(TERCEL_ONNX_UNICODE, __VA_ARGS__)
+#endif
+void tercel_onnx_build_left_out(tercel_onnx_call *c);
+
 /* The builders.  The list names some of them for several operators. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wredundant-decls"
