@@ -80,6 +80,8 @@ typedef enum tercel_dtype {
   TERCEL_DTYPE_F8E5M2,
   TERCEL_DTYPE_F8E5M2FNUZ,
   TERCEL_DTYPE_F8E8M0,
+  TERCEL_DTYPE_F6E2M3, /* a byte, of which the lower 6 bits count */
+  TERCEL_DTYPE_F6E3M2, /* a byte, of which the lower 6 bits count */
   TERCEL_DTYPE_F4E2M1, /* 4 bits: element 0 in the low half of byte 0, as ONNX packs */
   TERCEL_DTYPE_I64,
   TERCEL_DTYPE_I32,

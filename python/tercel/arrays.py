@@ -16,16 +16,16 @@ _NUMPY = {
 }
 _ML_DTYPES = {
     "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2": "float8_e5m2",
-    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu", "f4e2m1": "float4_e2m1fn", "i4": "int4", "u4": "uint4",
-    "i2": "int2", "u2": "uint2",
+    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu", "f6e2m3": "float6_e2m3fn",
+    "f6e3m2": "float6_e3m2fn", "f4e2m1": "float4_e2m1fn", "i4": "int4", "u4": "uint4", "i2": "int2", "u2": "uint2",
 }
 # As onnxruntime writes them: "tensor(float)".
 _ONNX = {
     "f64": "double", "f32": "float", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "i4": "int4", "i2": "int2",
     "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "u4": "uint4", "u2": "uint2", "f16": "float16",
     "bf16": "bfloat16", "f8e4m3fn": "float8e4m3fn", "f8e4m3fnuz": "float8e4m3fnuz", "f8e5m2": "float8e5m2",
-    "f8e5m2fnuz": "float8e5m2fnuz", "f8e8m0": "float8e8m0", "f4e2m1": "float4e2m1", "bool": "bool", "c64": "complex64",
-    "c128": "complex128", "string": "string",
+    "f8e5m2fnuz": "float8e5m2fnuz", "f8e8m0": "float8e8m0", "f6e2m3": "float6e2m3", "f6e3m2": "float6e3m2",
+    "f4e2m1": "float4e2m1", "bool": "bool", "c64": "complex64", "c128": "complex128", "string": "string",
 }
 
 NAMES = {number: name for number, name, _ in _tercel.dtypes()}

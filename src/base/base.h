@@ -7,7 +7,7 @@
 #include "base/checked.h" /* size arithmetic that notices overflow */
 #include "base/cpu.h"     /* instruction-set levels, caches, quota */
 #include "base/file.h"    /* mapped files, atomic writes, paths that may not leave a folder */
-#include "base/half.h"    /* f16, bf16, float8, float4 and packed 4- and 2-bit integers */
+#include "base/half.h"    /* f16, bf16, float8, float6, float4 and packed 4- and 2-bit integers */
 #include "base/log.h"
 #include "base/map.h"      /* string and integer hash maps */
 #include "base/pool.h"     /* threads */

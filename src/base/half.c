@@ -2,7 +2,7 @@
  * are the definition that kernels are tested against; kernels have fast vector forms of their own.
  *
  * Sources: IEEE 754-2019; OCP 8-bit Floating Point Specification (OFP8) 1.0; OCP Microscaling Formats (MX) 1.0; ONNX Cast-25 for
- * saturation, the FNUZ forms (Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022) and NaN in E2M1. */
+ * saturation, the FNUZ forms (Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022) and NaN in formats of 6 and 4 bits. */
 #include "base/half.h"
 
 #include <string.h>
@@ -24,6 +24,8 @@ static const format f8e4m3fn = {7, 3, 7, 0x7e, 0x7f, 0x7f, false};
 static const format f8e4m3fnuz = {7, 3, 8, 0x7f, 0x80, 0x80, true};
 static const format f8e5m2 = {7, 2, 15, 0x7b, 0x7c, 0x7e, false};
 static const format f8e5m2fnuz = {7, 2, 16, 0x7f, 0x80, 0x80, true};
+static const format f6e2m3 = {5, 3, 1, 0x1f, 0x1f, 0x20, false};
+static const format f6e3m2 = {5, 2, 3, 0x1f, 0x1f, 0x20, false};
 static const format f4e2m1 = {3, 1, 1, 0x7, 0x7, 0x8, false};
 
 static uint64_t bits_of_f64(double value) {
@@ -174,10 +176,38 @@ float tercel_f8e8m0_to_f32(uint8_t bits) {
   return f32_of_bits(bits ? (uint32_t)bits << 23 : 0x400000);
 }
 
-/* ---- 4 bits ---- */
+/* ---- 6 and 4 bits: saturating, without infinity and NaN ---- */
 
-uint8_t tercel_f4e2m1_from_f32(float value) {
-  return value == value ? (uint8_t)encode(&f4e2m1, (double)value, true) : (uint8_t)f4e2m1.nan;
+static uint8_t encode_finite(const format *f, float value) {
+  return value == value ? (uint8_t)encode(f, (double)value, true) : (uint8_t)f->nan;
 }
+
+uint8_t tercel_f6e2m3_from_f32(float value) { return encode_finite(&f6e2m3, value); }
+
+float tercel_f6e2m3_to_f32(uint8_t bits) { return decode_finite(&f6e2m3, bits & 0x3f); }
+
+uint8_t tercel_f6e3m2_from_f32(float value) { return encode_finite(&f6e3m2, value); }
+
+float tercel_f6e3m2_to_f32(uint8_t bits) { return decode_finite(&f6e3m2, bits & 0x3f); }
+
+void tercel_unpack6(const uint8_t *packed, size_t count, uint8_t *out) {
+  for (size_t i = 0; i < count; i++) {
+    const size_t byte = i / 4 * 3 + i % 4 * 6 / 8, shift = i % 4 * 6 % 8;
+    const unsigned next = shift > 2 ? packed[byte + 1] : 0u; /* holds the rest of this code */
+    out[i] = (uint8_t)((packed[byte] | next << 8) >> shift & 0x3f);
+  }
+}
+
+void tercel_pack6(const uint8_t *codes, size_t count, uint8_t *out) {
+  memset(out, 0, tercel_packed6_bytes(count));
+  for (size_t i = 0; i < count; i++) {
+    const size_t byte = i / 4 * 3 + i % 4 * 6 / 8, shift = i % 4 * 6 % 8;
+    const unsigned bits = (codes[i] & 0x3fu) << shift;
+    out[byte] = (uint8_t)(out[byte] | bits);
+    if (shift > 2) out[byte + 1] = (uint8_t)(bits >> 8);
+  }
+}
+
+uint8_t tercel_f4e2m1_from_f32(float value) { return encode_finite(&f4e2m1, value); }
 
 float tercel_f4e2m1_to_f32(uint8_t bits) { return decode_finite(&f4e2m1, bits & 0xf); }

@@ -5,6 +5,7 @@
 #define TERCEL_BASE_HALF_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 uint16_t tercel_f16_from_f32(float value);
@@ -28,6 +29,14 @@ uint8_t tercel_f8e8m0_from_f32(float value, bool saturate, char round);
 float tercel_f8e8m0_to_f32(uint8_t bits);
 
 /* E2M1, in the low 4 bits: 0 .5 1 1.5 2 3 4 6 and their negatives. */
+/* 6 bits in a byte.  Files hold four of them in three bytes, the first in the lowest bits. */
+uint8_t tercel_f6e2m3_from_f32(float value);
+float tercel_f6e2m3_to_f32(uint8_t bits);
+uint8_t tercel_f6e3m2_from_f32(float value);
+float tercel_f6e3m2_to_f32(uint8_t bits);
+static inline size_t tercel_packed6_bytes(size_t count) { return count / 4 * 3 + (count % 4 * 6 + 7) / 8; }
+void tercel_unpack6(const uint8_t *packed, size_t count, uint8_t *out);
+void tercel_pack6(const uint8_t *codes, size_t count, uint8_t *out);
 uint8_t tercel_f4e2m1_from_f32(float value);
 float tercel_f4e2m1_to_f32(uint8_t bits);
 

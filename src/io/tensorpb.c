@@ -57,6 +57,8 @@ static const struct {
     {TERCEL_DTYPE_F8E8M0, TENSOR_INT32S},
     {TERCEL_DTYPE_U2, TENSOR_INT32S},
     {TERCEL_DTYPE_I2, TENSOR_INT32S},
+    {TERCEL_DTYPE_F6E2M3, TENSOR_INT32S},
+    {TERCEL_DTYPE_F6E3M2, TENSOR_INT32S},
 };
 enum { NUM_DATA_TYPES = sizeof data_types / sizeof *data_types };
 
@@ -167,9 +169,13 @@ static tercel_status read_typed(tercel_pb message, int field_number, tercel_aren
 static tercel_status read_raw(const parts *p, tercel_view *view, tercel_error *err) {
   if (view->dtype == TERCEL_DTYPE_STRING) return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "strings in raw_data");
   const size_t bytes = tercel_pb_left(&p->raw);
-  if (bytes != view->bytes)
-    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "raw_data of %zu bytes, want %zu", bytes, view->bytes);
-  if (bytes) memcpy(view->data, p->raw.at, bytes);
+  const bool packed = tercel_dtype_is_f6(view->dtype);
+  const size_t want = packed ? tercel_packed6_bytes(view->bytes) : view->bytes;
+  if (bytes != want) return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "raw_data of %zu bytes, want %zu", bytes, want);
+  if (packed)
+    tercel_unpack6(p->raw.at, view->bytes, view->data);
+  else if (bytes)
+    memcpy(view->data, p->raw.at, bytes);
   return TERCEL_OK;
 }
 
@@ -289,12 +295,29 @@ static int data_type_of(tercel_dtype dtype) {
   return type;
 }
 
+/* As add_bytes of the packed codes. */
+static void add_packed6(tercel_text *to, const uint8_t *codes, size_t count) {
+  const size_t bytes = tercel_packed6_bytes(count);
+  uint8_t *const packed = tercel_alloc(bytes + 1);
+  if (!packed) {
+    to->failed = true;
+    return;
+  }
+  tercel_pack6(codes, count, packed);
+  add_bytes(to, TENSOR_RAW, packed, bytes);
+  tercel_free(packed);
+}
+
 static void add_tensor(tercel_text *to, const char *name, const tercel_view *view) {
   size_t bytes = 0;
   const int64_t elements = tercel_view_num_elements(view);
   for (int i = 0; i < view->rank; i++) add_number(to, TENSOR_DIMS, (uint64_t)view->dims[i]);
   add_number(to, TENSOR_TYPE, (uint64_t)data_type_of(view->dtype));
   if (*name) add_bytes(to, TENSOR_NAME, name, strlen(name));
+  if (tercel_dtype_is_f6(view->dtype)) {
+    add_packed6(to, view->data, (size_t)elements);
+    return;
+  }
   if (view->dtype != TERCEL_DTYPE_STRING) {
     if (tercel_dtype_size(view->dtype, elements, &bytes)) add_bytes(to, TENSOR_RAW, view->data, bytes);
     return;

@@ -25,6 +25,8 @@ static const row rows[TERCEL_DTYPE_COUNT] = {
     [TERCEL_DTYPE_F8E5M2]     = {"f8e5m2", 8, TERCEL_KIND_FLOAT},
     [TERCEL_DTYPE_F8E5M2FNUZ] = {"f8e5m2fnuz", 8, TERCEL_KIND_FLOAT},
     [TERCEL_DTYPE_F8E8M0]     = {"f8e8m0", 8, TERCEL_KIND_FLOAT},
+    [TERCEL_DTYPE_F6E2M3]     = {"f6e2m3", 8, TERCEL_KIND_FLOAT},
+    [TERCEL_DTYPE_F6E3M2]     = {"f6e3m2", 8, TERCEL_KIND_FLOAT},
     [TERCEL_DTYPE_F4E2M1]     = {"f4e2m1", 4, TERCEL_KIND_FLOAT},
     [TERCEL_DTYPE_I64]        = {"i64", 64, TERCEL_KIND_INT},
     [TERCEL_DTYPE_I32]        = {"i32", 32, TERCEL_KIND_INT},
@@ -135,6 +137,8 @@ static double decode_float(tercel_dtype dtype, uint64_t bits) {
   case TERCEL_DTYPE_F8E5M2: return (double)tercel_f8e5m2_to_f32((uint8_t)bits);
   case TERCEL_DTYPE_F8E5M2FNUZ: return (double)tercel_f8e5m2fnuz_to_f32((uint8_t)bits);
   case TERCEL_DTYPE_F8E8M0: return (double)tercel_f8e8m0_to_f32((uint8_t)bits);
+  case TERCEL_DTYPE_F6E2M3: return (double)tercel_f6e2m3_to_f32((uint8_t)bits);
+  case TERCEL_DTYPE_F6E3M2: return (double)tercel_f6e3m2_to_f32((uint8_t)bits);
   case TERCEL_DTYPE_F4E2M1: return (double)tercel_f4e2m1_to_f32((uint8_t)bits);
   default: return 0;
   }
@@ -177,6 +181,8 @@ static uint64_t encode_float(tercel_dtype dtype, double value, bool saturate, ch
   case TERCEL_DTYPE_F8E5M2: return tercel_f8e5m2_from_f32(odd, saturate);
   case TERCEL_DTYPE_F8E5M2FNUZ: return tercel_f8e5m2fnuz_from_f32(odd, saturate);
   case TERCEL_DTYPE_F8E8M0: return tercel_f8e8m0_from_f32(odd, saturate, round);
+  case TERCEL_DTYPE_F6E2M3: return tercel_f6e2m3_from_f32(odd);
+  case TERCEL_DTYPE_F6E3M2: return tercel_f6e3m2_from_f32(odd);
   case TERCEL_DTYPE_F4E2M1: return tercel_f4e2m1_from_f32(odd);
   default: return 0;
   }

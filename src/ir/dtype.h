@@ -18,6 +18,9 @@ tercel_dtype_kind tercel_dtype_get_kind(tercel_dtype dtype);
 static inline bool tercel_dtype_is_float(tercel_dtype d) { return tercel_dtype_get_kind(d) == TERCEL_KIND_FLOAT; }
 /* Signed or unsigned integers, not bool. */
 bool tercel_dtype_is_integer(tercel_dtype dtype);
+static inline bool tercel_dtype_is_f6(tercel_dtype dtype) {
+  return dtype == TERCEL_DTYPE_F6E2M3 || dtype == TERCEL_DTYPE_F6E3M2;
+}
 bool tercel_dtype_parse(const char *name, size_t length, tercel_dtype *out);
 
 /* Bytes that `elements` elements take, packed types rounded up to a byte; false on overflow, negative count or NONE. */

@@ -328,8 +328,13 @@ static tercel_status infer_resize(tercel_infer *infer, tercel_error *err) {
   const tercel_type *x = &infer->in[0]->type;
   infer->out[0].type.dtype = x->dtype;
   const tercel_dtype_kind kind = tercel_dtype_get_kind(x->dtype);
-  if (kind == TERCEL_KIND_STRING || kind == TERCEL_KIND_COMPLEX)
-    return tercel_node_fail(infer->node, err, TERCEL_UNSUPPORTED, "resizing of %s", tercel_dtype_name(x->dtype));
+  int mode, place;
+  TERCEL_TRY(tercel_node_choice(infer->node, "mode", modes, &mode, err));
+  TERCEL_TRY(tercel_node_choice(infer->node, "coordinate", coordinates, &place, err));
+  const bool is_copy = mode == TERCEL_RESIZE_NEAREST && place != TF_CROP_AND_RESIZE;
+  if (!is_copy && (kind == TERCEL_KIND_STRING || kind == TERCEL_KIND_COMPLEX))
+    return tercel_node_fail(infer->node, err, TERCEL_UNSUPPORTED, "%s is resized by copying only: mode nearest, no roi",
+                            tercel_dtype_name(x->dtype));
   const bool has_scales = is_given(infer, IN_SCALES), has_sizes = is_given(infer, IN_SIZES);
   if (!has_scales && !has_sizes) return check_one(infer->node, false, false, err);
   if (x->shape.rank < 0) return TERCEL_OK;

@@ -29,6 +29,10 @@ static uint32_t f16_from(float v, bool s) { return (void)s, tercel_f16_from_f32(
 static float f16_to(uint32_t b) { return tercel_f16_to_f32((uint16_t)b); }
 static uint32_t bf16_from(float v, bool s) { return (void)s, tercel_bf16_from_f32(v); }
 static float bf16_to(uint32_t b) { return tercel_bf16_to_f32((uint16_t)b); }
+static uint32_t f6e2m3_from(float v, bool s) { return (void)s, tercel_f6e2m3_from_f32(v); }
+static float f6e2m3_to(uint32_t b) { return tercel_f6e2m3_to_f32((uint8_t)b); }
+static uint32_t f6e3m2_from(float v, bool s) { return (void)s, tercel_f6e3m2_from_f32(v); }
+static float f6e3m2_to(uint32_t b) { return tercel_f6e3m2_to_f32((uint8_t)b); }
 static uint32_t f4e2m1_from(float v, bool s) { return (void)s, tercel_f4e2m1_from_f32(v); }
 static float f4e2m1_to(uint32_t b) { return tercel_f4e2m1_to_f32((uint8_t)b); }
 
@@ -39,6 +43,8 @@ static const format formats[] = {
     {"f8e4m3fnuz", 4, 3, 8, 0x7f, true, f8e4m3fnuz_from, f8e4m3fnuz_to, 0x80},
     {"f8e5m2", 5, 2, 15, 0x7b, false, f8e5m2_from, f8e5m2_to, 0x7c},
     {"f8e5m2fnuz", 5, 2, 16, 0x7f, true, f8e5m2fnuz_from, f8e5m2fnuz_to, 0x80},
+    {"f6e2m3", 2, 3, 1, 0x1f, false, f6e2m3_from, f6e2m3_to, 0x1f},
+    {"f6e3m2", 3, 2, 3, 0x1f, false, f6e3m2_from, f6e3m2_to, 0x1f},
     {"f4e2m1", 2, 1, 1, 0x7, false, f4e2m1_from, f4e2m1_to, 0x7},
 };
 enum { NUM_FORMATS = sizeof formats / sizeof *formats };
@@ -145,11 +151,13 @@ static void test_infinity_and_nan(void **state) {
     const format *const f = &formats[i];
     check_one(f, INFINITY);
     check_one(f, -INFINITY);
-    if (f->exponent_bits == 2) continue;
+    if (f->exponent_bits + f->mantissa_bits < 7) continue; /* none in 6 and 4 bits */
     assert_true(isnan(f->to(f->from(NAN, false))));
     assert_true(isnan(f->to(f->from(NAN, true))));
     assert_true(isnan(f->to(f->from(float_of(0xff800001), true))));
   }
+  assert_int_equal(tercel_f6e2m3_from_f32(NAN), 0x20);
+  assert_int_equal(tercel_f6e3m2_from_f32(NAN), 0x20);
   assert_int_equal(tercel_f4e2m1_from_f32(NAN), 8); /* -0: as ONNX's node case has it */
 }
 

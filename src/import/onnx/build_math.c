@@ -56,6 +56,14 @@ void tercel_onnx_build_activation(tercel_onnx_call *c) {
   tercel_onnx_return(c, 0, activate(c, fn, tercel_onnx_in(c, 0)));
 }
 
+/* Also of integers: computed in f64, and cut. */
+void tercel_onnx_build_shrink(tercel_onnx_call *c) {
+  tercel_value *const x = tercel_onnx_in(c, 0);
+  const tercel_dtype dtype = tercel_onnx_dtype_of(x);
+  tercel_value *const wide = tercel_dtype_is_float(dtype) ? x : tercel_onnx_cast(c, x, TERCEL_DTYPE_F64);
+  tercel_onnx_return(c, 0, tercel_onnx_cast(c, activate(c, TERCEL_FN_SHRINK, wide), dtype));
+}
+
 void tercel_onnx_build_swiglu(tercel_onnx_call *c) {
   tercel_value *const gate = activate(c, TERCEL_FN_SILU, tercel_onnx_in(c, 0));
   tercel_onnx_return(c, 0, tercel_onnx_fn2(c, TERCEL_FN_MUL, gate, tercel_onnx_in(c, 1)));
@@ -194,9 +202,30 @@ void tercel_onnx_build_mean(tercel_onnx_call *c) {
   tercel_onnx_return(c, 0, tercel_onnx_fn_number(c, TERCEL_FN_DIV, sum, (double)c->num_inputs));
 }
 
+/* x's elements numbered from `first` on, in x's shape. */
+static tercel_value *number_elements(tercel_onnx_call *c, tercel_value *x, tercel_value *first) {
+  tercel_value *const end = tercel_onnx_fn2(c, TERCEL_FN_ADD, first, tercel_onnx_op(c, &tercel_op_size, x));
+  tercel_value *const one = tercel_onnx_scalar(c, TERCEL_DTYPE_I64, 1);
+  return tercel_onnx_reshape(c, tercel_onnx_op(c, &tercel_op_range, first, end, one), tercel_onnx_shape_of(c, x));
+}
+
+/* Strings and complex numbers, which pointwise programs don't take, are picked by number out of all that x and y have. */
+static tercel_value *pick(tercel_onnx_call *c, tercel_value *condition, tercel_value *x, tercel_value *y) {
+  const int64_t flat[] = {-1};
+  tercel_value *const all[] = {tercel_onnx_reshape_to(c, x, flat, 1), tercel_onnx_reshape_to(c, y, flat, 1)};
+  tercel_value *const from_x = number_elements(c, x, tercel_onnx_scalar(c, TERCEL_DTYPE_I64, 0));
+  tercel_value *const from_y = number_elements(c, y, tercel_onnx_op(c, &tercel_op_size, x));
+  tercel_value *const index = tercel_onnx_fn3(c, TERCEL_FN_SELECT, condition, from_x, from_y);
+  return tercel_onnx_op(c, &tercel_op_gather, tercel_onnx_concat(c, all, 2, 0), index);
+}
+
 void tercel_onnx_build_where(tercel_onnx_call *c) {
-  tercel_onnx_return(
-      c, 0, tercel_onnx_fn3(c, TERCEL_FN_SELECT, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2)));
+  tercel_value *const condition = tercel_onnx_in(c, 0), *const x = tercel_onnx_in(c, 1),
+                      *const y = tercel_onnx_in(c, 2);
+  const tercel_dtype_kind kind = tercel_dtype_get_kind(tercel_onnx_dtype_of(x));
+  const bool is_number = kind != TERCEL_KIND_STRING && kind != TERCEL_KIND_COMPLEX;
+  tercel_onnx_return(c, 0,
+                     is_number ? tercel_onnx_fn3(c, TERCEL_FN_SELECT, condition, x, y) : pick(c, condition, x, y));
 }
 
 /* ---- clip -------------------------------------------------------------------------------------------------------- */

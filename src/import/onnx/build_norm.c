@@ -80,12 +80,19 @@ void tercel_onnx_build_layer_norm(tercel_onnx_call *c) {
   tercel_onnx_return_all(c, n);
 }
 
+/* The result has the scale's type: where that is not x's, both are widened to what sums are formed in. */
 void tercel_onnx_build_rms_norm(tercel_onnx_call *c) {
-  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_rms_norm, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1));
+  tercel_value *x = tercel_onnx_in(c, 0), *scale = tercel_onnx_in(c, 1);
+  const tercel_dtype dtype = tercel_onnx_dtype_of(scale), stash = stash_type(c);
+  if (dtype != tercel_onnx_dtype_of(x)) {
+    x = tercel_onnx_cast(c, x, stash);
+    scale = tercel_onnx_cast(c, scale, stash);
+  }
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_rms_norm, 1, x, scale);
   tercel_onnx_copy_int(c, n, "axis");
   tercel_onnx_copy_float(c, n, "epsilon");
-  tercel_onnx_set_dtype(c, n, "stash", stash_type(c));
-  tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+  tercel_onnx_set_dtype(c, n, "stash", stash);
+  tercel_onnx_return(c, 0, tercel_onnx_cast(c, tercel_onnx_end(c, n), dtype));
 }
 
 /* ---- others ------------------------------------------------------------------------------------------------------------ */

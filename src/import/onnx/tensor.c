@@ -41,8 +41,8 @@ static const struct {
     [24] = {TERCEL_DTYPE_F8E8M0, INT32_DATA, "FLOAT8E8M0"},
     [25] = {TERCEL_DTYPE_U2, INT32_DATA, "UINT2"},
     [26] = {TERCEL_DTYPE_I2, INT32_DATA, "INT2"},
-    [27] = {TERCEL_DTYPE_NONE, NOWHERE, "FLOAT6E2M3"},
-    [28] = {TERCEL_DTYPE_NONE, NOWHERE, "FLOAT6E3M2"},
+    [27] = {TERCEL_DTYPE_F6E2M3, INT32_DATA, "FLOAT6E2M3"},
+    [28] = {TERCEL_DTYPE_F6E3M2, INT32_DATA, "FLOAT6E3M2"},
 };
 enum { NUM_DATA_TYPES = sizeof data_types / sizeof *data_types };
 
@@ -99,8 +99,18 @@ enum { MAX_BYTES_CHECKED = 512 << 10 };
 
 static bool is_left_alone(const load *l) { return l->o->options.problems && l->tensor.bytes > MAX_BYTES_CHECKED; }
 
-/* Bytes as the tensor has them, in `storage` (NULL: borrowed): used in place when aligned, else copied. */
+/* Bytes that the tensor takes in a file: floats of 6 bits are packed there. */
+static size_t file_bytes(const load *l) {
+  return tercel_dtype_is_f6(l->tensor.dtype) ? tercel_packed6_bytes(l->tensor.bytes) : l->tensor.bytes;
+}
+
+/* Bytes as a file has them, in `storage` (NULL: borrowed): used in place when aligned, else copied. */
 static tercel_status use_bytes(load *l, const char *data, tercel_storage *storage, tercel_error *err) {
+  if (tercel_dtype_is_f6(l->tensor.dtype)) {
+    TERCEL_TRY(new_storage(l, l->tensor.bytes, err));
+    tercel_unpack6((const uint8_t *)data, l->tensor.bytes, l->tensor.data);
+    return TERCEL_OK;
+  }
   if (is_aligned(data, l->tensor.dtype) || is_left_alone(l)) {
     l->storage = tercel_storage_retain(storage);
     l->tensor.data = (void *)(uintptr_t)data;
@@ -114,9 +124,9 @@ static tercel_status use_bytes(load *l, const char *data, tercel_storage *storag
 
 static tercel_status load_raw(load *l, tercel_error *err) {
   const tercel_string raw = l->proto->raw_data;
-  if (raw.length != l->tensor.bytes)
-    return tercel_fail(err, TERCEL_INVALID_MODEL, "its shape and type need %zu bytes, raw_data has %zu",
-                       l->tensor.bytes, raw.length);
+  if (raw.length != file_bytes(l))
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "its shape and type need %zu bytes, raw_data has %zu", file_bytes(l),
+                       raw.length);
   return use_bytes(l, raw.data, l->o->storage, err);
 }
 
@@ -164,7 +174,7 @@ static tercel_status load_external(load *l, tercel_error *err) {
     if (strcmp(entry->key, "length") == 0) TERCEL_TRY(external_number(entry, &length, err));
   }
   if (!location) return tercel_fail(err, TERCEL_INVALID_MODEL, "external data without a location");
-  const size_t bytes = l->tensor.bytes;
+  const size_t bytes = file_bytes(l);
   if (length >= 0 && (uint64_t)length != bytes)
     return tercel_fail(err, TERCEL_INVALID_MODEL,
                        "its shape and type need %zu bytes, its external data has length %" PRId64, bytes, length);

@@ -301,7 +301,7 @@ def bad_tensors():
     bad("two_fields", with_tensor(tensor("w", T.FLOAT, [4], float_data=[1, 2, 3, 4], raw_data=raw)), INVALID,
         "in float_data and in raw_data")
     bad("data_type_unknown", with_tensor(tensor("w", 99, [4], raw_data=raw)), INVALID, "data type 99 does not exist")
-    bad("data_type_float6", with_tensor(tensor("w", 27, [4], raw_data=raw[:3])), UNSUPPORTED, "FLOAT6E2M3 is not supported")
+    bad("data_of_float6", with_tensor(tensor("w", 27, [4], raw_data=raw[:4])), INVALID, "need 3 bytes, raw_data has 4")
     bad("strings_in_raw_data", with_tensor(tensor("w", T.STRING, [4], raw_data=raw)), INVALID, "strings can't stand in raw_data")
     bad("external_one_up", with_tensor(external("../weights.bin", length=16)), INVALID, "../weights.bin")
     bad("external_absolute", with_tensor(external("/etc/passwd", length=16)), INVALID, "/etc/passwd")
