@@ -100,6 +100,8 @@ static tercel_status read_activations(const tercel_node *node, size_t row, terce
   return TERCEL_OK;
 }
 
+static bool is_8_bits(tercel_dtype dtype) { return dtype == TERCEL_DTYPE_I8 || dtype == TERCEL_DTYPE_U8; }
+
 tercel_status tercel_rnn_get_spec(const tercel_node *node, tercel_rnn_spec *out, tercel_error *err) {
   memset(out, 0, sizeof *out);
   size_t row = 0;
@@ -112,9 +114,10 @@ tercel_status tercel_rnn_get_spec(const tercel_node *node, tercel_rnn_spec *out,
   out->input_forget = tercel_node_int(node, "input_forget") != 0;
   out->linear_before_reset = tercel_node_int(node, "linear_before_reset") != 0;
   out->batch_first = tercel_node_int(node, "layout") != 0;
-  out->round_state = tercel_node_int(node, "round_state") != 0;
-  if (out->round_state && out->cell != TERCEL_RNN_CELL_LSTM)
-    return fail_attr(node, "round_state", "1", "0 for any cell but lstm", err);
+  const tercel_value *r = tercel_node_input(node, TERCEL_RNN_R);
+  out->quantized = r != NULL && is_8_bits(r->type.dtype);
+  if (out->quantized && out->cell != TERCEL_RNN_CELL_LSTM)
+    return fail_attr(node, "cell", cells[row].name, "lstm for recurrent weights of 8 bits", err);
   return TERCEL_OK;
 }
 
@@ -137,7 +140,8 @@ void tercel_rnn_get_geometry(const tercel_rnn_spec *spec, const tercel_tensor *x
 
 /* ---- inference ---- */
 
-static const char *const input_names[] = {"x", "w", "r", "bias", "lengths", "initial h", "initial c", "peepholes"};
+static const char *const input_names[] = {"x",         "w",         "r",         "bias",      "lengths",
+                                          "initial h", "initial c", "peepholes", "r's scale", "r's zero point"};
 
 static tercel_status check_dtypes(const tercel_infer *infer, tercel_error *err) {
   const tercel_node *node = infer->node;
@@ -148,11 +152,30 @@ static tercel_status check_dtypes(const tercel_infer *infer, tercel_error *err) 
                        node->name, tercel_dtype_name(x));
   for (size_t i = TERCEL_RNN_W; i < infer->num_inputs; ++i) {
     if (infer->in[i] == NULL || infer->in[i]->type.dtype == TERCEL_DTYPE_NONE) continue;
-    const tercel_dtype want = i == TERCEL_RNN_LENGTHS ? TERCEL_DTYPE_I32 : x;
-    if (infer->in[i]->type.dtype != want)
+    const tercel_dtype dtype = infer->in[i]->type.dtype;
+    if (i == TERCEL_RNN_R && is_8_bits(dtype)) continue;
+    const tercel_dtype want = i == TERCEL_RNN_LENGTHS  ? TERCEL_DTYPE_I32
+                              : i == TERCEL_RNN_R_ZERO ? infer->in[TERCEL_RNN_R]->type.dtype
+                                                       : x;
+    if (dtype != want)
       return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': %s is %s, want %s", node->op->name, node->name,
-                         input_names[i], tercel_dtype_name(infer->in[i]->type.dtype), tercel_dtype_name(want));
+                         input_names[i], tercel_dtype_name(dtype), tercel_dtype_name(want));
   }
+  return TERCEL_OK;
+}
+
+/* Recurrent weights of 8 bits come with scales and zero points, and an x of f32; others without. */
+static tercel_status check_quantized(const tercel_infer *infer, const tercel_rnn_spec *spec, tercel_error *err) {
+  const tercel_node *node = infer->node;
+  for (size_t i = TERCEL_RNN_R_SCALE; i <= TERCEL_RNN_R_ZERO; ++i)
+    if ((i < infer->num_inputs && infer->in[i] != NULL) != spec->quantized)
+      return tercel_fail(err, TERCEL_INVALID_MODEL, "%s '%s': %s is %s, and r is %s", node->op->name, node->name,
+                         input_names[i], spec->quantized ? "absent" : "given",
+                         tercel_dtype_name(infer->in[TERCEL_RNN_R]->type.dtype));
+  const tercel_dtype x = infer->in[TERCEL_RNN_X]->type.dtype;
+  if (spec->quantized && x != TERCEL_DTYPE_NONE && x != TERCEL_DTYPE_F32)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': x is %s, want f32 where r has 8 bits", node->op->name,
+                       node->name, tercel_dtype_name(x));
   return TERCEL_OK;
 }
 
@@ -189,12 +212,14 @@ static tercel_status check_shapes(tercel_infer *infer, const tercel_rnn_spec *sp
   const tercel_shape *x = &infer->in[TERCEL_RNN_X]->type.shape;
   const tercel_dim d = spec->directions, gh = tercel_dim_mul(infer->dims, h, spec->gates);
   const tercel_dim input = x->dims[2];
-  const tercel_dim w_want[] = {d, gh, input}, r_want[] = {d, gh, h}, lengths_want[] = {n};
+  const tercel_dim w_want[] = {d, gh, input}, r_want[] = {d, gh, h}, rows_want[] = {d, gh}, lengths_want[] = {n};
   const tercel_dim b_want[] = {d, tercel_dim_mul(infer->dims, gh, 2)},
                    p_want[] = {d, tercel_dim_mul(infer->dims, h, 3)};
   const tercel_dim state_want[] = {spec->batch_first ? n : d, spec->batch_first ? d : n, h};
   TERCEL_TRY(check_shape(infer, TERCEL_RNN_W, 3, w_want, err));
   TERCEL_TRY(check_shape(infer, TERCEL_RNN_R, 3, r_want, err));
+  TERCEL_TRY(check_shape(infer, TERCEL_RNN_R_SCALE, 2, rows_want, err));
+  TERCEL_TRY(check_shape(infer, TERCEL_RNN_R_ZERO, 2, rows_want, err));
   TERCEL_TRY(check_shape(infer, TERCEL_RNN_BIAS, 2, b_want, err));
   TERCEL_TRY(check_shape(infer, TERCEL_RNN_LENGTHS, 1, lengths_want, err));
   TERCEL_TRY(check_shape(infer, TERCEL_RNN_INITIAL_H, 3, state_want, err));
@@ -206,6 +231,7 @@ static tercel_status infer(tercel_infer *infer, tercel_error *err) {
   tercel_rnn_spec spec;
   TERCEL_TRY(tercel_rnn_get_spec(infer->node, &spec, err));
   TERCEL_TRY(check_dtypes(infer, err));
+  TERCEL_TRY(check_quantized(infer, &spec, err));
   const tercel_shape *x = &infer->in[TERCEL_RNN_X]->type.shape;
   for (size_t i = 0; i < infer->num_outputs; ++i) infer->out[i].type.dtype = infer->in[TERCEL_RNN_X]->type.dtype;
   if (x->rank < 0) return TERCEL_OK;
@@ -332,7 +358,8 @@ static void store_state(const tercel_tensor *out, int64_t at, const double *stat
   for (int64_t j = 0; j < hidden; ++j) tercel_tensor_set_f64(&tensor, at + j, state[j]);
 }
 
-void tercel_rnn_round_state(float *h, int64_t hidden) {
+/* What 8 bits leave of one sequence's state: dynamic_quantize and back, in f32. */
+static void round_to_8_bits(float *h, int64_t hidden) {
   float low = 0, high = 0;
   for (int64_t j = 0; j < hidden; ++j) {
     low = h[j] < low ? h[j] : low;
@@ -346,7 +373,7 @@ void tercel_rnn_round_state(float *h, int64_t hidden) {
 
 static void round_state(const recurrence *s) {
   for (int64_t j = 0; j < s->g.hidden; ++j) s->rounded[j] = (float)s->h[j];
-  tercel_rnn_round_state(s->rounded, s->g.hidden);
+  round_to_8_bits(s->rounded, s->g.hidden);
   for (int64_t j = 0; j < s->g.hidden; ++j) s->h[j] = (double)s->rounded[j];
 }
 
@@ -360,7 +387,7 @@ static void run_sequence(recurrence *s, int d, int64_t n, int64_t length, tercel
   start_state(s, s->initial_c, state_at, s->c);
   for (int64_t k = 0; k < length; ++k) {
     const int64_t t = s->spec->reverse[d] ? length - 1 - k : k;
-    if (s->spec->round_state) round_state(s);
+    if (s->spec->quantized) round_state(s);
     steps[s->spec->cell](s, d, s->x + t * g->x_step + n * g->x_batch);
     double *old = s->h;
     s->h = s->h_next;
@@ -392,6 +419,21 @@ tercel_status tercel_rnn_check_lengths(const tercel_node *node, const tercel_ten
   return TERCEL_OK;
 }
 
+/* r, less its zero points and times its scales where it has 8 bits. */
+static tercel_status widen_recurrent(tercel_eval *eval, const tercel_rnn_spec *spec, const double **out,
+                                     tercel_error *err) {
+  const tercel_tensor *r = eval->in[TERCEL_RNN_R];
+  if (!spec->quantized) return tercel_eval_widen_f64(eval, r, out, err);
+  const int64_t count = tercel_tensor_num_elements(r), hidden = tercel_max_i64(r->dims[2], 1);
+  double *wide = tercel_arena_alloc_array(eval->scratch, (size_t)count, sizeof *wide);
+  if (wide == NULL) return tercel_fail_memory(err, (size_t)count * sizeof *wide, "widened weights");
+  for (int64_t i = 0; i < count; ++i)
+    wide[i] = (double)(tercel_tensor_get_i64(r, i) - tercel_tensor_get_i64(eval->in[TERCEL_RNN_R_ZERO], i / hidden)) *
+              tercel_tensor_get_f64(eval->in[TERCEL_RNN_R_SCALE], i / hidden);
+  *out = wide;
+  return TERCEL_OK;
+}
+
 static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   tercel_rnn_spec spec;
   TERCEL_TRY(tercel_rnn_get_spec(eval->node, &spec, err));
@@ -399,7 +441,7 @@ static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   tercel_rnn_get_geometry(&spec, eval->in[TERCEL_RNN_X], eval->in[TERCEL_RNN_R], &s.g);
   TERCEL_TRY(widen(eval, TERCEL_RNN_X, &s.x, err));
   TERCEL_TRY(widen(eval, TERCEL_RNN_W, &s.w, err));
-  TERCEL_TRY(widen(eval, TERCEL_RNN_R, &s.r, err));
+  TERCEL_TRY(widen_recurrent(eval, &spec, &s.r, err));
   TERCEL_TRY(widen(eval, TERCEL_RNN_BIAS, &s.bias, err));
   TERCEL_TRY(widen(eval, TERCEL_RNN_INITIAL_H, &s.initial_h, err));
   TERCEL_TRY(widen(eval, TERCEL_RNN_INITIAL_C, &s.initial_c, err));
@@ -441,7 +483,6 @@ static const tercel_attr_spec attrs[] = {
     {"clip",                TERCEL_ATTR_FLOAT, .about = "bound of the activations' inputs; 0 or absent: none"},
     {"input_forget",        TERCEL_ATTR_INT, .about = "lstm: the forget gate is 1 - input gate"},
     {"linear_before_reset", TERCEL_ATTR_INT, .about = "gru: the reset gate scales h R^T + bias, not h"},
-    {"round_state",         TERCEL_ATTR_INT, .about = "lstm: 1: before each step the state is rounded to 8 bits"},
     {"layout",              TERCEL_ATTR_INT, .about = "1: the batch stands first in x, y and the states"},
     {0}};
 /* clang-format on */

@@ -13,6 +13,8 @@ enum {
   TERCEL_RNN_INITIAL_H,
   TERCEL_RNN_INITIAL_C,
   TERCEL_RNN_PEEPHOLES,
+  TERCEL_RNN_R_SCALE, /* of an r of 8 bits */
+  TERCEL_RNN_R_ZERO,
   TERCEL_RNN_NUM_INPUTS
 };
 
@@ -41,15 +43,13 @@ typedef struct tercel_rnn_spec {
   tercel_rnn_cell cell;
   int gates, directions;
   bool reverse[2]; /* by direction */
-  bool input_forget, linear_before_reset, batch_first, round_state;
+  bool input_forget, linear_before_reset, batch_first;
+  bool quantized;                          /* r has 8 bits, and so has the state that meets it */
   tercel_rnn_activation activations[2][3]; /* by direction: f, g, h of the ONNX equations */
   double clip;                             /* infinity: none */
   int64_t hidden;                          /* as the attribute says; 0: not said */
 } tercel_rnn_spec;
 tercel_status tercel_rnn_get_spec(const tercel_node *node, tercel_rnn_spec *out, tercel_error *err);
-
-/* Leaves of one sequence's state what 8 bits hold: ONNX's DynamicQuantizeLinear and back, in f32. */
-void tercel_rnn_round_state(float *h, int64_t hidden);
 
 /* Sizes, and how far apart (in elements) steps, sequences of the batch, and directions lie. */
 typedef struct tercel_rnn_geometry {

@@ -13,6 +13,7 @@ typedef struct rnn_case {
   int64_t steps, batch, input, hidden;
   bool constant, bias, lengths, initial_h, initial_c, peepholes;
   bool batch_first, input_forget, linear_before_reset;
+  int quantized;              /* r of 8 bits: 1 i8, 2 u8 */
   double clip;                /* 0: none */
   const char *activations[6]; /* NULL: the standard ones */
 } rnn_case;
@@ -20,6 +21,20 @@ typedef struct rnn_case {
 static const char *const cell_names[] = {"rnn", "gru", "lstm"};
 static const char *const direction_names[] = {"forward", "reverse", "bidirectional"};
 static const int cell_gates[] = {1, 3, 4}, cell_activations[] = {1, 2, 3};
+
+/* All bytes for r, scales that make numbers of [-1, 1] or so of them, and zero points near the middle. */
+static void add_scales(check_node *check, tercel_tensor *r, check_kind weights) {
+  const int64_t rows[] = {r->dims[0], r->dims[1]};
+  for (int64_t i = 0; i < tercel_tensor_num_elements(r); i++)
+    tercel_tensor_set_i64(r, i, tercel_test_random_int(&check->random, -128, 127));
+  tercel_tensor *const scale = check_node_input(check, weights, TERCEL_DTYPE_F32, 2, rows);
+  tercel_tensor *const zero = check_node_input(check, weights, r->dtype, 2, rows);
+  for (int64_t i = 0; i < tercel_tensor_num_elements(scale); i++) {
+    tercel_tensor_set_f64(scale, i, (double)tercel_test_random_int(&check->random, 1, 8) / 1024);
+    tercel_tensor_set_i64(zero, i,
+                          (r->dtype == TERCEL_DTYPE_U8 ? 128 : 0) + tercel_test_random_int(&check->random, -9, 9));
+  }
+}
 
 static check_node *make(const rnn_case *c, uint64_t stream) {
   tercel_error err = {0};
@@ -31,7 +46,10 @@ static check_node *make(const rnn_case *c, uint64_t stream) {
   check_node *check = check_node_create(stream);
   check_node_input(check, CHECK_INPUT, TERCEL_DTYPE_F32, 3, x);
   check_node_input(check, weights, TERCEL_DTYPE_F32, 3, w);
-  check_node_input(check, weights, TERCEL_DTYPE_F32, 3, r);
+  const tercel_dtype r_dtype = c->quantized == 0   ? TERCEL_DTYPE_F32
+                               : c->quantized == 1 ? TERCEL_DTYPE_I8
+                                                   : TERCEL_DTYPE_U8;
+  tercel_tensor *const recurrent = check_node_input(check, weights, r_dtype, 3, r);
   check_node_input(check, c->bias ? weights : CHECK_ABSENT, TERCEL_DTYPE_F32, 2, b);
   tercel_tensor *lengths =
       check_node_input(check, c->lengths ? CHECK_INPUT : CHECK_ABSENT, TERCEL_DTYPE_I32, 1, &c->batch);
@@ -42,6 +60,7 @@ static check_node *make(const rnn_case *c, uint64_t stream) {
   const bool lstm = c->cell == TERCEL_RNN_CELL_LSTM;
   check_node_input(check, lstm && c->initial_c ? CHECK_INPUT : CHECK_ABSENT, TERCEL_DTYPE_F32, 3, state);
   check_node_input(check, lstm && c->peepholes ? CHECK_INPUT : CHECK_ABSENT, TERCEL_DTYPE_F32, 2, p);
+  if (c->quantized != 0) add_scales(check, recurrent, weights);
   check_node_make(check, TERCEL_OP_RNN, lstm ? 3 : 2);
   assert_ok(tercel_node_set_string(check->node, "cell", cell_names[c->cell], &err), &err);
   assert_ok(tercel_node_set_string(check->node, "direction", direction_names[c->direction], &err), &err);
@@ -63,6 +82,28 @@ static void check_case(const rnn_case *c, uint64_t stream, int num_threads) {
   const double difference = check_node_difference(check, &tercel_kernel_rnn_f32, num_threads);
   if (!(difference <= 1e-4)) fail_msg("stream %llu: difference %g", (unsigned long long)stream, difference);
   check_node_destroy(check);
+}
+
+/* One step from a given state: both round the same numbers to 8 bits.  (Of more steps a last bit decides which way some number goes.) */
+static void quantized_cases(tercel_cpu_level level, void *arg) {
+  (void)arg;
+  tercel_test_random random = tercel_test_random_start(700 + (uint64_t)level);
+  for (int i = 0; i < 60; i++) {
+    const rnn_case c = {.cell = TERCEL_RNN_CELL_LSTM,
+                        .direction = i % 3,
+                        .steps = 1,
+                        .batch = tercel_test_random_int(&random, 1, 10),
+                        .input = tercel_test_random_int(&random, 1, 20),
+                        .hidden = tercel_test_random_int(&random, 1, 70),
+                        .constant = i % 4 != 0,
+                        .bias = i % 5 != 0,
+                        .lengths = i % 7 == 0,
+                        .initial_h = true,
+                        .initial_c = i % 2 == 0,
+                        .batch_first = i % 6 == 0,
+                        .quantized = 1 + i % 2};
+    check_case(&c, 9000 + (uint64_t)i, 1 + i % 3);
+  }
 }
 
 static bool coin(tercel_test_random *random) { return tercel_test_random_int(random, 0, 1) == 0; }
@@ -126,6 +167,10 @@ static void test_random(void **state) {
   (void)state;
   check_levels(random_cases, NULL);
 }
+static void test_quantized(void **state) {
+  (void)state;
+  check_levels(quantized_cases, NULL);
+}
 static void test_special(void **state) {
   (void)state;
   check_levels(special_cases, NULL);
@@ -177,6 +222,6 @@ int main(int argc, char **argv) {
     return 0;
   }
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_special),
-                                     cmocka_unit_test(test_bad_length)};
+                                     cmocka_unit_test(test_quantized), cmocka_unit_test(test_bad_length)};
   return cmocka_run_group_tests_name("kernels/rnn", tests, NULL, NULL);
 }

@@ -17,9 +17,17 @@ static void test_rejects(void **state) {
   const char *const params = "%x: f32[t, n, 8], %w: f32[1, 16, 8], %r: f32[1, 16, 4]";
   check_rejects(params, "%y = rnn(%x, %w, %r) {cell = \"gru\"}\nreturn %y", TERCEL_INVALID_MODEL,
                 "w is [1, 16, 8], want [1, 12, 8]");
-  check_rejects("%x: f32[t, n, 5], %w: f32[1, 12, 5], %r: f32[1, 12, 4]",
-                "%y = rnn(%x, %w, %r) {cell = \"gru\", round_state = 1}\nreturn %y", TERCEL_INVALID_MODEL,
-                "round_state");
+  check_rejects("%x: f32[t, n, 5], %w: f32[1, 12, 5], %r: i8[1, 12, 4]",
+                "%y = rnn(%x, %w, %r) {cell = \"gru\"}\nreturn %y", TERCEL_INVALID_MODEL, "cell is 'gru', want lstm");
+  check_rejects("%x: f32[t, n, 5], %w: f32[1, 16, 5], %r: i8[1, 16, 4], %s: f32[1, 16]",
+                "%y = rnn(%x, %w, %r, _, _, _, _, _, %s) {cell = \"lstm\"}\nreturn %y", TERCEL_INVALID_MODEL,
+                "r's zero point is absent, and r is i8");
+  check_rejects("%x: f32[t, n, 5], %w: f32[1, 16, 5], %r: f32[1, 16, 4], %s: f32[1, 16]",
+                "%y = rnn(%x, %w, %r, _, _, _, _, _, %s) {cell = \"lstm\"}\nreturn %y", TERCEL_INVALID_MODEL,
+                "r's scale is given, and r is f32");
+  check_rejects("%x: f32[t, n, 5], %w: f32[1, 16, 5], %r: i8[1, 16, 4], %s: f32[1, 15], %z: i8[1, 16]",
+                "%y = rnn(%x, %w, %r, _, _, _, _, _, %s, %z) {cell = \"lstm\"}\nreturn %y", TERCEL_INVALID_MODEL,
+                "r's scale is [1, 15], want [1, 16]");
   check_rejects(params, "%y = rnn(%x, %w, %r) {cell = \"lsmt\"}\nreturn %y", TERCEL_INVALID_MODEL, "cell is 'lsmt'");
   check_rejects(params, "%y = rnn(%x, %w, %r) {cell = \"lstm\", direction = \"up\"}\nreturn %y", TERCEL_INVALID_MODEL,
                 "direction is 'up'");

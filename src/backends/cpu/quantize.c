@@ -65,9 +65,9 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
     if (j.limits[i].low < all.low) all.low = j.limits[i].low;
     if (j.limits[i].high > all.high) all.high = j.limits[i].high;
   }
-  const float range = (all.high - all.low) / 255.0f, least = -all.low;
+  const float least = -all.low;
   uint8_t zero;
-  j.scale = range == 0.0f ? 1.0f : range;
+  j.scale = tercel_quantize_scale(all.low, all.high);
   j.kernels->to_u8(&least, 1, j.scale, 0, &zero);
   j.zero = zero;
   if (r->out[SCALE] != NULL) *(float *)r->out[SCALE]->data = j.scale;

@@ -1,13 +1,16 @@
-/* rnn, f32: one product for what all steps take from x, then step by step the product with the state and the cell.
+/* rnn, f32, and lstm with recurrent weights of 8 bits: one product for what all steps take from x, then step by step the product with the state and the cell.
  *
  *     gates[d][row of x][G H] = x W^T + biases         both directions and all steps at once
  *     for each step: gates += h R^T (gru: a product of its own), then the cell makes the next h and c
+ *
+ * Where R has 8 bits, h is quantized before each step, and the product is one of integers (gemm8.h), scaled when it joins the gates.
  *
  * Sequences of the same length go together as the rows of the product; with given lengths each goes alone.  The two directions of a
  * bidirectional node run beside each other when there are threads for it. */
 #include <string.h>
 
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/gemm8.h"
+#include "backends/cpu/kernels/quantize.h"
 #include "backends/cpu/kernels/rnn.h"
 
 /* Weights made ready, for each direction: W^T in panels; R^T in panels, as one product or (gru that resets before the product) as gates z, r
@@ -16,12 +19,17 @@ typedef struct weights_layout {
   int64_t input, hidden, gates; /* gates: rows of W, G * H */
   int64_t first;                /* columns of the first recurrent product; the second, if any, has the rest */
   int64_t w_at, r_at, second_at, bias_at, r_bias_at, floats; /* of one direction, in floats */
+  int64_t sums_at, scale_at,
+      zero_at; /* of an R of 8 bits, whose panels stand at r_at: columns' sums, scales, zero points (bytes) */
 } weights_layout;
 
 typedef struct state {
   const tercel_gemm_kernels *gemm;
+  const tercel_gemm8_kernels *gemm8;
+  const tercel_quantize_kernels *quantize;
   const tercel_rnn_kernels *cells;
   tercel_rnn_spec spec;
+  tercel_dtype r_dtype;
   float *weights; /* NULL: not constant, made ready in each run */
 } state;
 
@@ -30,33 +38,45 @@ typedef struct binding {
   weights_layout layout;
   int64_t together; /* sequences that go together */
   tercel_gemm_plan from_x, first, second;
+  tercel_gemm8_plan quantized; /* instead of first, where R has 8 bits */
   /* Where things stand in the workspace.  Each direction has its own `direction_bytes` with state, c, reset, recurrent, and the
    * workspace of its products. */
   size_t weights_at, gates_at, directions_at, direction_bytes;
   size_t h_at, c_at, reset_at, recurrent_at, product_at;
+  size_t bytes_at, byte_scales_at, byte_zeros_at; /* the state in 8 bits: one row, scale and zero point a sequence */
 } binding;
 
 static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
   for (size_t i = 0; i < TERCEL_RNN_NUM_INPUTS; ++i) {
     const tercel_value *value = tercel_node_input(node, i);
-    if (i != TERCEL_RNN_LENGTHS && value != NULL && value->type.dtype != TERCEL_DTYPE_F32) return false;
+    const bool free = i == TERCEL_RNN_LENGTHS || i == TERCEL_RNN_R || i == TERCEL_RNN_R_ZERO; /* checked by inference */
+    if (!free && value != NULL && value->type.dtype != TERCEL_DTYPE_F32) return false;
   }
   return true;
 }
 
 /* ---- weights ---- */
 
-static weights_layout lay_out(const tercel_gemm_kernels *gemm, const tercel_rnn_spec *spec, int64_t input,
-                              int64_t hidden) {
+static int64_t whole_lines(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+static weights_layout lay_out(const state *s, int64_t input, int64_t hidden) {
+  const tercel_rnn_spec *spec = &s->spec;
   const bool split = spec->cell == TERCEL_RNN_CELL_GRU && !spec->linear_before_reset;
   weights_layout l = {.input = input, .hidden = hidden, .gates = spec->gates * hidden};
   l.first = split ? 2 * hidden : l.gates;
-  l.r_at = (int64_t)tercel_gemm_packed_b_size(gemm, input, l.gates);
-  l.second_at = l.r_at + (int64_t)tercel_gemm_packed_b_size(gemm, hidden, l.first);
-  l.bias_at = l.second_at + (int64_t)tercel_gemm_packed_b_size(gemm, hidden, l.gates - l.first);
+  l.r_at = whole_lines((int64_t)tercel_gemm_packed_b_size(s->gemm, input, l.gates));
+  if (spec->quantized) {
+    l.sums_at = l.r_at + whole_lines((int64_t)tercel_gemm8_panel_bytes_b(s->gemm8, hidden, l.gates) / 4);
+    l.scale_at = l.sums_at + whole_lines(tercel_gemm8_sums_b(s->gemm8, l.gates));
+    l.zero_at = l.scale_at + whole_lines(l.gates);
+    l.second_at = l.zero_at + whole_lines(tercel_ceil_div(l.gates, 4));
+  } else {
+    l.second_at = l.r_at + (int64_t)tercel_gemm_packed_b_size(s->gemm, hidden, l.first);
+  }
+  l.bias_at = l.second_at + (int64_t)tercel_gemm_packed_b_size(s->gemm, hidden, l.gates - l.first);
   l.r_bias_at = l.bias_at + l.gates;
-  l.floats = (l.r_bias_at + l.gates + 15) / 16 * 16;
+  l.floats = whole_lines(l.r_bias_at + l.gates);
   return l;
 }
 
@@ -71,15 +91,38 @@ static void add_biases(const tercel_rnn_spec *spec, const weights_layout *l, con
   }
 }
 
-/* w [D, G H, I], r [D, G H, H], bias [D, 2 G H] or NULL; out: D * l->floats. */
-static void make_weights(const state *s, const weights_layout *l, const float *w, const float *r, const float *bias,
-                         float *out) {
+/* Operands as they lie: w [D, G H, I], r [D, G H, H], bias [D, 2 G H] or NULL; of an r of 8 bits its scales and zero points [D, G H]. */
+typedef struct plain_weights {
+  const float *w, *bias, *r_scale;
+  const void *r;
+  const uint8_t *r_zero;
+} plain_weights;
+
+static tercel_gemm8_packed packed_recurrent(const weights_layout *l, float *weights) {
+  return (tercel_gemm8_packed){weights + l->r_at, (uint32_t *)(void *)(weights + l->sums_at)};
+}
+
+static void make_recurrent(const state *s, const weights_layout *l, const plain_weights *from, int64_t d, float *out) {
+  const int64_t at = d * l->gates * l->hidden;
+  if (s->spec.quantized) {
+    const tercel_gemm8_packed to = packed_recurrent(l, out);
+    tercel_gemm8_pack_b(s->gemm8, l->hidden, l->gates, (const uint8_t *)from->r + at, 1, l->hidden,
+                        tercel_gemm8_flip(s->r_dtype, true), &to);
+    memcpy(out + l->scale_at, from->r_scale + d * l->gates, (size_t)l->gates * sizeof(float));
+    memcpy(out + l->zero_at, from->r_zero + d * l->gates, (size_t)l->gates);
+    return;
+  }
+  const float *r = (const float *)from->r + at;
+  s->gemm->pack_b(l->hidden, l->first, r, 1, l->hidden, out + l->r_at);
+  s->gemm->pack_b(l->hidden, l->gates - l->first, r + l->first * l->hidden, 1, l->hidden, out + l->second_at);
+}
+
+/* out: D * l->floats */
+static void make_weights(const state *s, const weights_layout *l, const plain_weights *from, float *out) {
   for (int d = 0; d < s->spec.directions; ++d, out += l->floats) {
-    const float *rd = r + d * l->gates * l->hidden;
-    s->gemm->pack_b(l->input, l->gates, w + d * l->gates * l->input, 1, l->input, out + l->w_at);
-    s->gemm->pack_b(l->hidden, l->first, rd, 1, l->hidden, out + l->r_at);
-    s->gemm->pack_b(l->hidden, l->gates - l->first, rd + l->first * l->hidden, 1, l->hidden, out + l->second_at);
-    add_biases(&s->spec, l, bias == NULL ? NULL : bias + 2 * d * l->gates, out);
+    s->gemm->pack_b(l->input, l->gates, from->w + d * l->gates * l->input, 1, l->input, out + l->w_at);
+    make_recurrent(s, l, from, d, out);
+    add_biases(&s->spec, l, from->bias == NULL ? NULL : from->bias + 2 * d * l->gates, out);
   }
 }
 
@@ -90,18 +133,40 @@ static void release(void *data) {
   tercel_free(s);
 }
 
+/* Inputs that make_weights reads. */
+static const size_t weight_inputs[] = {TERCEL_RNN_W, TERCEL_RNN_R, TERCEL_RNN_BIAS, TERCEL_RNN_R_SCALE,
+                                       TERCEL_RNN_R_ZERO};
+
+static bool are_constant(const tercel_node *node) {
+  for (size_t i = 0; i < sizeof weight_inputs / sizeof *weight_inputs; ++i) {
+    const tercel_value *value = tercel_node_input(node, weight_inputs[i]);
+    if (value != NULL && value->constant == NULL) return false;
+  }
+  return true;
+}
+
+static const void *constant_of(const tercel_node *node, size_t input) {
+  const tercel_value *value = tercel_node_input(node, input);
+  return value == NULL ? NULL : value->constant->data;
+}
+
 static tercel_status prepare_weights(const tercel_node *node, state *s, tercel_kernel_state *out, tercel_error *err) {
-  const tercel_value *bias = tercel_node_input(node, TERCEL_RNN_BIAS);
-  const tercel_tensor *w = node->inputs[TERCEL_RNN_W]->constant, *r = node->inputs[TERCEL_RNN_R]->constant;
-  if (w == NULL || r == NULL || (bias != NULL && bias->constant == NULL)) return TERCEL_OK;
-  const weights_layout l = lay_out(s->gemm, &s->spec, w->dims[2], r->dims[2]);
+  if (!are_constant(node)) return TERCEL_OK;
+  const weights_layout l =
+      lay_out(s, node->inputs[TERCEL_RNN_W]->constant->dims[2], node->inputs[TERCEL_RNN_R]->constant->dims[2]);
   const size_t floats = (size_t)l.floats * (size_t)s->spec.directions;
   if (floats == 0) return TERCEL_OK;
   s->weights = tercel_alloc_array(floats, sizeof(float));
   if (s->weights == NULL) return tercel_fail_memory(err, floats * sizeof(float), "packed weights");
-  make_weights(s, &l, w->data, r->data, bias == NULL ? NULL : bias->constant->data, s->weights);
+  const plain_weights from = {.w = constant_of(node, TERCEL_RNN_W),
+                              .r = constant_of(node, TERCEL_RNN_R),
+                              .bias = constant_of(node, TERCEL_RNN_BIAS),
+                              .r_scale = constant_of(node, TERCEL_RNN_R_SCALE),
+                              .r_zero = constant_of(node, TERCEL_RNN_R_ZERO)};
+  make_weights(s, &l, &from, s->weights);
   out->packed_bytes = floats * sizeof(float);
-  out->unused_inputs = 1u << TERCEL_RNN_W | 1u << TERCEL_RNN_R | 1u << TERCEL_RNN_BIAS;
+  for (size_t i = 0; i < sizeof weight_inputs / sizeof *weight_inputs; ++i)
+    out->unused_inputs |= 1u << weight_inputs[i];
   return TERCEL_OK;
 }
 
@@ -113,7 +178,10 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "rnn");
   tercel_status status = TERCEL_OK;
   s->gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
+  s->gemm8 = TERCEL_CPU_PICK_VNNI(tercel_gemm8_kernels);
+  s->quantize = TERCEL_CPU_PICK(tercel_quantize_kernels);
   s->cells = TERCEL_CPU_PICK(tercel_rnn_kernels);
+  s->r_dtype = node->inputs[TERCEL_RNN_R]->type.dtype;
   TERCEL_CHECK(tercel_rnn_get_spec(node, &s->spec, err));
   TERCEL_CHECK(prepare_weights(node, s, out, err));
   out->data = s;
@@ -169,7 +237,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "rnn");
   tercel_rnn_get_geometry(spec, in[TERCEL_RNN_X], in[TERCEL_RNN_R], &b->g);
   const tercel_rnn_geometry *g = &b->g;
-  b->layout = lay_out(s->gemm, spec, g->input, g->hidden);
+  b->layout = lay_out(s, g->input, g->hidden);
   const bool has_lengths = node->num_inputs > TERCEL_RNN_LENGTHS && in[TERCEL_RNN_LENGTHS] != NULL;
   b->together = has_lengths ? 1 : g->batch;
   const int64_t gates = b->layout.gates, first = b->layout.first, rows = g->steps * g->batch;
@@ -178,14 +246,30 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   b->from_x = plan_product(s, rows, gates, g->input, gates, spec->directions, num_threads);
   b->first = plan_product(s, b->together, first, g->hidden, gru ? gates : gates_step, 1, num_threads);
   b->second = plan_product(s, b->together, gates - first, g->hidden, gates, 1, num_threads);
+  if (spec->quantized) {
+    b->first.workspace_bytes = 0;
+    b->quantized = (tercel_gemm8_plan){.kernels = s->gemm8,
+                                       .m = b->together,
+                                       .n = gates,
+                                       .k = g->hidden,
+                                       .outer = 1,
+                                       .c_row = gates,
+                                       .b_is_packed = true};
+    TERCEL_TRY(tercel_gemm8_make_plan(&b->quantized, num_threads, err));
+  }
 
   layout_sum all = {0}, one = {0};
   b->h_at = reserve(&one, b->together, g->hidden);
   b->c_at = reserve(&one, b->together, g->hidden);
   b->reset_at = reserve(&one, b->together, g->hidden);
-  b->recurrent_at = reserve(&one, gru ? b->together : 0, gates);
-  const size_t product_bytes =
-      b->first.workspace_bytes > b->second.workspace_bytes ? b->first.workspace_bytes : b->second.workspace_bytes;
+  b->recurrent_at = reserve(&one, gru || spec->quantized ? b->together : 0, gates);
+  const int64_t quantized = spec->quantized ? b->together : 0;
+  b->bytes_at = reserve(&one, quantized, tercel_ceil_div(g->hidden, 4));
+  b->byte_scales_at = reserve(&one, quantized, 1);
+  b->byte_zeros_at = reserve(&one, tercel_ceil_div(quantized, 4), 1);
+  size_t product_bytes = b->quantized.workspace_bytes;
+  if (b->first.workspace_bytes > product_bytes) product_bytes = b->first.workspace_bytes;
+  if (b->second.workspace_bytes > product_bytes) product_bytes = b->second.workspace_bytes;
   b->product_at = reserve(&one, (int64_t)(product_bytes / sizeof(float)), 1);
   b->direction_bytes = one.bytes;
 
@@ -231,6 +315,8 @@ typedef struct walk {
   const float *weights;
   float *gates; /* of the direction */
   float *h, *c, *reset, *recurrent;
+  uint8_t *bytes, *byte_zeros; /* h in 8 bits */
+  float *byte_scales;
   void *product_space;
   int64_t sequence;
   tercel_rnn_cell_args args;
@@ -264,14 +350,43 @@ static void aim(walk *w, int64_t t, int64_t i) {
   w->args.reset = w->reset + i * l->hidden;
 }
 
+static void get_quantized(const void *user, int64_t outer, tercel_gemm8_product *out) {
+  (void)outer;
+  const walk *w = user;
+  const weights_layout *l = &w->j->b->layout;
+  out->a = w->bytes;
+  out->packed_b = packed_recurrent(l, (float *)(uintptr_t)w->weights);
+  out->c = (uint32_t *)(void *)w->recurrent;
+  out->a_zeros = (tercel_gemm8_zeros){.data = w->byte_zeros, .count = w->j->b->together};
+  out->b_zeros = (tercel_gemm8_zeros){.data = (const uint8_t *)(w->weights + l->zero_at),
+                                      .count = l->gates,
+                                      .flip = tercel_gemm8_flip(w->j->s->r_dtype, true)};
+}
+
+/* gates += h R^T, both in 8 bits */
+static void multiply_quantized(walk *w, int64_t t) {
+  const binding *b = w->j->b;
+  const state *s = w->j->s;
+  const int64_t hidden = b->g.hidden, gates = b->layout.gates;
+  const tercel_epilogue nothing = {.apply = TERCEL_CPU_PICK(tercel_epilogue_kernels)->apply[TERCEL_EPILOGUE_NONE]};
+  for (int64_t i = 0; i < b->together; ++i)
+    s->quantize->row(w->h + i * hidden, hidden, w->bytes + i * hidden, &w->byte_scales[i], &w->byte_zeros[i]);
+  const tercel_gemm8_run run = {
+      .plan = &b->quantized, .a_row = hidden, .a_col = 1, .epilogue = &nothing, .product = get_quantized, .user = w};
+  tercel_gemm8_run_all(&run, w->product_space, w->j->r->pool);
+  for (int64_t i = 0; i < b->together; ++i)
+    s->cells->add_scaled((const int32_t *)(const void *)(w->recurrent + i * gates), w->byte_scales[i],
+                         w->weights + b->layout.scale_at, gates, gates_of(w, t, w->sequence + i));
+}
+
 static void run_step(walk *w, int64_t t) {
   const binding *b = w->j->b;
   const state *s = w->j->s;
   const weights_layout *l = &b->layout;
   const float *r = w->weights + l->r_at;
-  for (int64_t i = 0; s->spec.round_state && i < b->together; ++i)
-    tercel_rnn_round_state(w->h + i * b->g.hidden, b->g.hidden);
-  if (s->spec.cell != TERCEL_RNN_CELL_GRU) {
+  if (s->spec.quantized) {
+    multiply_quantized(w, t);
+  } else if (s->spec.cell != TERCEL_RNN_CELL_GRU) {
     multiply(w, &b->first, true, (tercel_gemm_product){.a = w->h, .b = r, .c = gates_of(w, t, w->sequence)});
   } else {
     multiply(w, &b->first, false,
@@ -346,6 +461,9 @@ static void run_directions(void *arg, int64_t begin, int64_t end, int thread) {
               .c = (float *)(void *)(space + b->c_at),
               .reset = (float *)(void *)(space + b->reset_at),
               .recurrent = (float *)(void *)(space + b->recurrent_at),
+              .bytes = space + b->bytes_at,
+              .byte_zeros = space + b->byte_zeros_at,
+              .byte_scales = (float *)(void *)(space + b->byte_scales_at),
               .product_space = space + b->product_at,
               .args = {.hidden = b->g.hidden,
                        .activations = spec->activations[d],
@@ -385,8 +503,12 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   if (b->g.batch == 0) return TERCEL_OK;
   if (s->weights == NULL) {
     float *weights = (float *)(void *)(workspace + b->weights_at);
-    make_weights(s, &b->layout, data_of(r, TERCEL_RNN_W), data_of(r, TERCEL_RNN_R), data_of(r, TERCEL_RNN_BIAS),
-                 weights);
+    const plain_weights from = {.w = data_of(r, TERCEL_RNN_W),
+                                .r = data_of(r, TERCEL_RNN_R),
+                                .bias = data_of(r, TERCEL_RNN_BIAS),
+                                .r_scale = data_of(r, TERCEL_RNN_R_SCALE),
+                                .r_zero = data_of(r, TERCEL_RNN_R_ZERO)};
+    make_weights(s, &b->layout, &from, weights);
     j.weights = weights;
   }
   const tercel_gemm_run from_x = {.plan = &b->from_x, .alpha = 1, .product = get_from_x, .user = &j};

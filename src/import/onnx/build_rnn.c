@@ -30,12 +30,14 @@ static void copy_floats(tercel_onnx_call *c, tercel_node *n, const char *name) {
 /* Inputs x, w, r, b, lengths, initial h, initial c, peepholes; those of LSTM alone are absent elsewhere. */
 typedef enum cell { RNN, GRU, LSTM } cell;
 
-static void layer(tercel_onnx_call *c, cell kind, tercel_value *x, tercel_value *w, tercel_value *r, bool round_state) {
+/* r_scale, r_zero: NULL, but for an r of 8 bits */
+static void layer(tercel_onnx_call *c, cell kind, tercel_value *x, tercel_value *w, tercel_value *r,
+                  tercel_value *r_scale, tercel_value *r_zero) {
   static const char *const cells[] = {"rnn", "gru", "lstm"};
   if (c->version < 7) tercel_onnx_ignore_attr(c, "output_sequence"); /* said whether the first output was wanted */
   tercel_node *const n =
       tercel_onnx_begin(c, &tercel_op_rnn, kind == LSTM ? 3 : 2, x, w, r, tercel_onnx_in(c, 3), tercel_onnx_in(c, 4),
-                        tercel_onnx_in(c, 5), tercel_onnx_in(c, 6), tercel_onnx_in(c, 7));
+                        tercel_onnx_in(c, 5), tercel_onnx_in(c, 6), tercel_onnx_in(c, 7), r_scale, r_zero);
   tercel_onnx_set_text(c, n, "cell", cells[kind]);
   tercel_onnx_copy_int(c, n, "hidden_size");
   const char *const direction = tercel_onnx_get_text(c, "direction", "forward");
@@ -50,12 +52,11 @@ static void layer(tercel_onnx_call *c, cell kind, tercel_value *x, tercel_value 
   tercel_onnx_copy_flag(c, n, "layout");
   if (kind == GRU) tercel_onnx_copy_flag(c, n, "linear_before_reset");
   if (kind == LSTM) tercel_onnx_copy_flag(c, n, "input_forget");
-  if (round_state) tercel_onnx_set_int(c, n, "round_state", 1);
   tercel_onnx_return_all(c, n);
 }
 
 void tercel_onnx_build_rnn(tercel_onnx_call *c) {
-  layer(c, (cell)c->row->detail, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2), false);
+  layer(c, (cell)c->row->detail, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tercel_onnx_in(c, 2), NULL, NULL);
 }
 
 /* Weights [D, I, 4 H] of integers with one scale and zero point a direction, or one each gate's row: as [D, 4 H, I] of floats. */
@@ -80,9 +81,23 @@ static tercel_value *rounded(tercel_onnx_call *c, tercel_value *x) {
   return tercel_onnx_fn2(c, TERCEL_FN_MUL, whole, q.scale);
 }
 
+/* One number a direction, or one each gate's row, as one each row of `weights` [D, I, 4 H]. */
+static tercel_value *each_row(tercel_onnx_call *c, tercel_value *v, tercel_value *weights) {
+  static const int64_t behind[] = {1};
+  if (tercel_onnx_rank(c, v) == 2) return v;
+  tercel_value *const dims[] = {tercel_onnx_dim_value(c, weights, 0), tercel_onnx_dim_value(c, weights, 2)};
+  return tercel_onnx_op(c, &tercel_op_expand, tercel_onnx_unsqueeze(c, v, behind, 1),
+                        tercel_onnx_concat(c, dims, 2, 0));
+}
+
 /* ONNX Runtime's LSTM with integer weights: its input, and the state before each step, are rounded to 8 bits for products of
- * integers.  Here floats that hold the same numbers are multiplied.  Of a batch each sequence has its own range. */
+ * integers.  For the input's, all steps at once, floats that hold the same numbers are multiplied.  Of a batch each sequence has
+ * its own range. */
 void tercel_onnx_build_dynamic_quantize_lstm(tercel_onnx_call *c) {
-  tercel_value *const w = float_weights(c, 1, 8, 9), *const r = float_weights(c, 2, 10, 11);
-  layer(c, LSTM, rounded(c, tercel_onnx_in(c, 0)), w, r, true);
+  static const int64_t swap[] = {0, 2, 1};
+  tercel_value *const r = tercel_onnx_in(c, 2), *const scale = tercel_onnx_in(c, 10);
+  tercel_value *zero = tercel_onnx_in(c, 11);
+  if (!zero) zero = tercel_onnx_fill(c, tercel_onnx_scalar_like(c, r, 0), tercel_onnx_shape_of(c, scale));
+  layer(c, LSTM, rounded(c, tercel_onnx_in(c, 0)), float_weights(c, 1, 8, 9), tercel_onnx_transpose(c, r, swap, 3),
+        each_row(c, scale, r), each_row(c, zero, r));
 }

@@ -62,4 +62,13 @@ static void to_u8(const float *x, int64_t n, float scale, float zero, uint8_t *y
   memcpy(y + i, &b, (size_t)(n - i));
 }
 
-const tercel_quantize_kernels TERCEL_LEVEL_NAME(tercel_quantize_kernels) = {.range = range, .to_u8 = to_u8};
+static void row(const float *x, int64_t n, uint8_t *y, float *scale_out, uint8_t *zero_out) {
+  float low, high;
+  range(x, n, &low, &high);
+  const float scale = tercel_quantize_scale(low, high), least = -low;
+  to_u8(&least, 1, scale, 0, zero_out);
+  to_u8(x, n, scale, *zero_out, y);
+  *scale_out = scale;
+}
+
+const tercel_quantize_kernels TERCEL_LEVEL_NAME(tercel_quantize_kernels) = {.range = range, .to_u8 = to_u8, .row = row};

@@ -80,6 +80,15 @@ static void lstm(const tercel_rnn_cell_args *a) {
   }
 }
 
+static void add_scaled(const int32_t *sums, float state_scale, const float *scales, int64_t n, float *gates) {
+  const vf scale = vf_set(state_scale);
+  int64_t j = 0;
+  for (; j + TERCEL_VEC <= n; j += TERCEL_VEC)
+    vf_store(gates + j, vf_load(gates + j) + vf_from_i(vi_load(sums + j)) * (scale * vf_load(scales + j)));
+  for (; j < n; ++j) gates[j] += (float)sums[j] * (state_scale * scales[j]);
+}
+
 const tercel_rnn_kernels TERCEL_LEVEL_NAME(tercel_rnn_kernels) = {
     .cells = {[TERCEL_RNN_CELL_RNN] = rnn, [TERCEL_RNN_CELL_GRU] = gru, [TERCEL_RNN_CELL_LSTM] = lstm},
-    .gru_reset = gru_reset};
+    .gru_reset = gru_reset,
+    .add_scaled = add_scaled};

@@ -22,6 +22,8 @@ typedef struct tercel_rnn_cell_args {
 typedef struct tercel_rnn_kernels {
   void (*cells[3])(const tercel_rnn_cell_args *args);  /* by tercel_rnn_cell */
   void (*gru_reset)(const tercel_rnn_cell_args *args); /* from gates' and recurrent's r */
+  /* gates[j] += sums[j] * (state_scale * scales[j]): products of 8-bit integers join those with x */
+  void (*add_scaled)(const int32_t *sums, float state_scale, const float *scales, int64_t n, float *gates);
 } tercel_rnn_kernels;
 
 extern const tercel_rnn_kernels tercel_rnn_kernels_baseline, tercel_rnn_kernels_avx2, tercel_rnn_kernels_avx512;
