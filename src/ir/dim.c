@@ -106,6 +106,32 @@ bool tercel_dim_is_unknown(const tercel_dims *dims, tercel_dim dim) {
   return !tercel_dim_is_known(dim) && tercel_dim_expr_of(dims, dim)->kind == TERCEL_DIM_UNKNOWN;
 }
 
+/* Recursion is as deep as the expression, which its weight bounds. */
+uint32_t tercel_dim_count_unknowns(const tercel_dims *dims, tercel_dim dim) {
+  if (tercel_dim_is_known(dim)) return 0;
+  const expr *const e = tercel_dim_expr_of(dims, dim);
+  uint32_t count = 0;
+  switch (e->kind) {
+  case TERCEL_DIM_SYMBOL: return 0;
+  case TERCEL_DIM_UNKNOWN: return 1;
+  case TERCEL_DIM_FLOOR_DIV:
+  case TERCEL_DIM_MIN:
+  case TERCEL_DIM_MAX: return tercel_dim_count_unknowns(dims, e->a) + tercel_dim_count_unknowns(dims, e->b);
+  case TERCEL_DIM_SUM: break;
+  }
+  for (uint32_t i = 0; i < e->num_terms; i++)
+    for (uint32_t j = 0; j < e->terms[i].num_factors; j++)
+      count += tercel_dim_count_unknowns(dims, tercel_dim_of_index(e->terms[i].factors[j]));
+  return count;
+}
+
+tercel_dim tercel_dim_better(const tercel_dims *dims, tercel_dim a, tercel_dim b) {
+  if (tercel_dim_is_known(a) || tercel_dim_is_known(b)) return tercel_dim_is_known(a) ? a : b;
+  const uint32_t in_a = tercel_dim_count_unknowns(dims, a), in_b = tercel_dim_count_unknowns(dims, b);
+  if (in_a != in_b) return in_a < in_b ? a : b;
+  return weight_of(dims, b) < weight_of(dims, a) ? b : a;
+}
+
 static tercel_dim atom(tercel_dims *dims, tercel_dim_kind kind, tercel_dim a, tercel_dim b) {
   tercel_dim found;
   const atom_key key = {kind, a, b};

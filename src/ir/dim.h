@@ -33,6 +33,11 @@ tercel_dim tercel_dim_unknown(tercel_dims *dims);
 /* Is it just such a dim, and not a number, symbol or expression? */
 bool tercel_dim_is_unknown(const tercel_dims *dims, tercel_dim dim);
 
+/* Unknowns in it, each as often as it occurs: 0 for what numbers and symbols make. */
+uint32_t tercel_dim_count_unknowns(const tercel_dims *dims, tercel_dim dim);
+/* Of two that are both right, the one that says more: a number, else that with fewer unknowns, else the shorter; a where they are alike. */
+tercel_dim tercel_dim_better(const tercel_dims *dims, tercel_dim a, tercel_dim b);
+
 /* Arithmetic.  Values inside expressions may be negative (shape contents: -1, starts, ends); a plain negative number
  * is kept as a constant expression.  tercel_dim_constant makes one from any number, tercel_dim_get_number reads it
  * back. */

@@ -5,20 +5,24 @@
 
 /* ---- col2im -------------------------------------------------------------------------------------------------------- */
 
-/* Numbers of a list input; *known false when some aren't known yet. */
+/* Numbers of a list input; *known false when some aren't known yet, *count -1 when not even how many there are. */
 static tercel_status infer_list(tercel_infer *infer, size_t i, const char *what, int64_t *out, int *count, bool *known,
                                 tercel_error *err) {
   int64_t length = 0;
   TERCEL_TRY(tercel_infer_check_indices(infer, i, err));
   const tercel_dim *contents = tercel_infer_contents(infer, i, &length, err);
+  const tercel_shape *shape = &infer->in[i]->type.shape;
   *known = contents != NULL;
-  *count = 0;
-  if (contents == NULL) return TERCEL_OK;
+  *count = -1;
+  if (contents == NULL) {
+    if (shape->rank != 1 || !tercel_dim_is_known(shape->dims[0])) return TERCEL_OK;
+    length = shape->dims[0];
+  }
   if (length < 1 || length > TERCEL_MAX_SPATIAL)
     return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "%s has %lld numbers, want 1 .. %d", what,
                             (long long)length, TERCEL_MAX_SPATIAL);
   *count = (int)length;
-  for (int d = 0; d < *count; ++d) {
+  for (int d = 0; contents != NULL && d < *count; ++d) {
     if (!tercel_dim_get_number(infer->dims, contents[d], &out[d])) *known = false;
     if (*known && out[d] < 1)
       return tercel_node_fail(infer->node, err, TERCEL_INVALID_ARGUMENT, "%s[%d] is %lld, want 1 or more", what, d,
@@ -50,6 +54,33 @@ static tercel_status check_columns(tercel_infer *infer, int spatial, const int64
                           (long long)columns, (long long)want);
 }
 
+/* What is known of the result before both lists are. */
+static tercel_status infer_open_col2im(tercel_infer *infer, int spatial, const int64_t *image, const int64_t *block,
+                                       tercel_error *err) {
+  const tercel_shape *x = &infer->in[0]->type.shape;
+  tercel_shape *out = &infer->out[0].type.shape;
+  int64_t elements;
+  if (spatial < 0) return TERCEL_OK;
+  TERCEL_TRY(tercel_infer_open(infer, spatial + 2, out, err));
+  for (int d = 0; image != NULL && d < spatial; ++d) out->dims[d + 2] = image[d];
+  if (x->rank < 0) return TERCEL_OK;
+  out->dims[0] = x->dims[0];
+  if (block == NULL) return TERCEL_OK;
+  TERCEL_TRY(checked_product(infer->node, "the block", block, spatial, &elements, err));
+  out->dims[1] = tercel_dim_floor_div(infer->dims, x->dims[1], elements);
+  return TERCEL_OK;
+}
+
+/* Spatial dims as a list among the attributes tells them; -1: none does. */
+static int listed_dims(const tercel_node *node) {
+  size_t count = 0;
+  static const char *const lists[] = {"strides", "dilations", "pads"};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i)
+    if (tercel_node_ints(node, lists[i], &count) != NULL && count > 0 && count <= 2 * TERCEL_MAX_SPATIAL)
+      return (int)(i == 2 ? count / 2 : count);
+  return -1;
+}
+
 static tercel_status infer_col2im(tercel_infer *infer, tercel_error *err) {
   const tercel_node *node = infer->node;
   const tercel_type *x = &infer->in[0]->type;
@@ -64,9 +95,11 @@ static tercel_status infer_col2im(tercel_infer *infer, tercel_error *err) {
   bool image_known, block_known;
   TERCEL_TRY(infer_list(infer, 1, "the image's shape", image, &spatial, &image_known, err));
   TERCEL_TRY(infer_list(infer, 2, "the block's shape", block, &block_dims, &block_known, err));
-  if (!image_known || !block_known || x->shape.rank < 0) return TERCEL_OK;
-  if (spatial != block_dims)
+  if (spatial >= 0 && block_dims >= 0 && spatial != block_dims)
     return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "an image of %d dims, a block of %d", spatial, block_dims);
+  if (spatial < 0) spatial = block_dims >= 0 ? block_dims : listed_dims(node);
+  if (!image_known || !block_known || x->shape.rank < 0)
+    return infer_open_col2im(infer, spatial, image_known ? image : NULL, block_known ? block : NULL, err);
   TERCEL_TRY(checked_product(node, "the block", block, spatial, &elements, err));
   const tercel_dim rows = x->shape.dims[1];
   if (tercel_dim_is_known(rows) && rows % elements != 0)

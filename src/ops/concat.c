@@ -18,16 +18,22 @@ static tercel_status merge_dims(const tercel_infer *infer, size_t i, int axis, t
   return TERCEL_OK;
 }
 
-/* Vectors whose contents are known: the result's are theirs in turn. */
+/* Vectors whose contents are known: the result's are theirs in turn, unknown where those of one are. */
 static tercel_status join_contents(tercel_infer *infer, tercel_error *err) {
   tercel_dim joined[TERCEL_MAX_CONTENTS];
   int64_t total = 0;
+  bool any = false;
+  if (!tercel_dtype_is_integer(infer->out[0].type.dtype)) return TERCEL_OK;
   for (size_t i = 0; i < infer->num_inputs; ++i) {
     int64_t count = 0;
     const tercel_dim *part = tercel_infer_flow(infer, i, &count, err);
-    if (part == NULL || total + count > TERCEL_MAX_CONTENTS) return TERCEL_OK;
-    for (int64_t k = 0; k < count; ++k) joined[total++] = part[k];
+    const tercel_shape *shape = &infer->in[i]->type.shape;
+    if (part == NULL) count = shape->rank == 1 ? shape->dims[0] : -1;
+    if (count < 0 || count > TERCEL_MAX_CONTENTS - total) return TERCEL_OK;
+    for (int64_t k = 0; k < count; ++k) joined[total++] = part != NULL ? part[k] : tercel_dim_unknown(infer->dims);
+    any |= part != NULL;
   }
+  if (!any) return TERCEL_OK;
   tercel_dim *out;
   TERCEL_TRY(tercel_infer_give(infer, 0, total, &out, err));
   for (int64_t k = 0; out != NULL && k < total; ++k) out[k] = joined[k];

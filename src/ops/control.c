@@ -269,6 +269,30 @@ static tercel_status verify_scan(const tercel_node *node, tercel_error *err) {
   return TERCEL_OK;
 }
 
+/* A scan's state keeps its shape: what the file, the start and the body know of it come together. */
+static tercel_status join_state(const tercel_node *node, uint32_t k, const tercel_type *start, const tercel_type *next,
+                                tercel_type *out, tercel_error *err) {
+  const tercel_shape *const a = &start->shape, *const b = &next->shape;
+  bool fits = start->dtype == TERCEL_DTYPE_NONE || next->dtype == TERCEL_DTYPE_NONE ||
+              (start->dtype == next->dtype && start->kind == next->kind);
+  fits &= a->rank < 0 || b->rank < 0 || a->rank == b->rank;
+  *out = start->dtype != TERCEL_DTYPE_NONE ? *start : *next;
+  if (a->rank < 0) out->shape = *b;
+  for (int d = 0; fits && a->rank >= 0 && d < b->rank; ++d) {
+    if (!tercel_dim_is_known(a->dims[d]) && tercel_dim_is_known(b->dims[d])) out->shape.dims[d] = b->dims[d];
+    fits = !tercel_dim_is_known(a->dims[d]) || !tercel_dim_is_known(b->dims[d]) || a->dims[d] == b->dims[d];
+  }
+  if (fits) return TERCEL_OK;
+  tercel_text text = {0};
+  tercel_type_print(node->graph->dims, start, &text);
+  tercel_text_add(&text, ", but its body makes it ");
+  tercel_type_print(node->graph->dims, next, &text);
+  const tercel_status status =
+      tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "state %u is %s", k, text.data != NULL ? text.data : "?");
+  tercel_text_deinit(&text);
+  return status;
+}
+
 static tercel_status infer_scan(tercel_infer *infer, tercel_error *err) {
   const tercel_node *const node = infer->node;
   TERCEL_TRY(check_counts(node, verify_scan, err));
@@ -279,7 +303,7 @@ static tercel_status infer_scan(tercel_infer *infer, tercel_error *err) {
   for (uint32_t i = 0; i < states + scanned; ++i) {
     if (infer->in[i] == NULL) return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "input %u is absent", i);
     if (i < states) {
-      TERCEL_TRY(set_carried(node, body->inputs[i], &infer->in[i]->type, err));
+      TERCEL_TRY(set_inner(node, body->inputs[i], &infer->in[i]->type, err));
       continue;
     }
     tercel_type part;
@@ -289,7 +313,7 @@ static tercel_status infer_scan(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(set_captures(infer, body, err));
   TERCEL_TRY(tercel_infer_graph(body, err));
   for (uint32_t k = 0; k < states; ++k)
-    TERCEL_TRY(join_types(infer, &infer->in[k]->type, &body->outputs[k]->type, &infer->out[k].type, err));
+    TERCEL_TRY(join_state(node, k, &infer->in[k]->type, &body->outputs[k]->type, &infer->out[k].type, err));
   for (uint32_t k = states; k < infer->num_outputs; ++k)
     TERCEL_TRY(stack_type(infer, &body->outputs[k]->type, entry(node, "scan_output_axes", k - states), length,
                           &infer->out[k].type, err));

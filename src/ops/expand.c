@@ -32,7 +32,8 @@ static tercel_status infer_expand(tercel_infer *infer, tercel_error *err) {
   if (want == NULL) {
     const tercel_shape *s = &infer->in[1]->type.shape;
     if (x->rank < 0 || s->rank != 1 || !tercel_dim_is_known(s->dims[0])) return TERCEL_OK;
-    return tercel_infer_open(infer, tercel_max_i64(s->dims[0], x->rank), &infer->out[0].type.shape, err);
+    TERCEL_TRY(tercel_infer_open(infer, s->dims[0], &shape, err));
+    return tercel_infer_broadcast(infer, x, &shape, &infer->out[0].type.shape, err);
   }
   TERCEL_TRY(tercel_infer_open(infer, count, &shape, err));
   for (int d = 0; d < shape.rank; ++d) {

@@ -231,9 +231,15 @@ static tercel_status infer_affine_grid(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(tercel_infer_check_indices(infer, 1, err));
   int64_t count = 0, number;
   const tercel_dim *size = tercel_infer_contents(infer, 1, &count, err);
-  if (size == NULL) return TERCEL_OK;
+  const tercel_shape *t = &theta->shape, *list = &infer->in[1]->type.shape;
+  tercel_dim open[TERCEL_MAX_SPATIAL];
+  if (size == NULL) {
+    if (list->rank != 1 || !tercel_dim_is_known(list->dims[0])) return TERCEL_OK;
+    count = list->dims[0];
+    for (int64_t d = 0; d < count && d < TERCEL_MAX_SPATIAL; ++d) open[d] = tercel_dim_unknown(infer->dims);
+    size = open;
+  }
   const int64_t spatial = count - 2;
-  const tercel_shape *t = &theta->shape;
   const bool fits = t->rank < 0 || (t->rank == 3 && (t->dims[1] < 0 || t->dims[1] == spatial) &&
                                     (t->dims[2] < 0 || t->dims[2] == spatial + 1));
   if ((spatial != 2 && spatial != 3) || !fits)

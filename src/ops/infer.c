@@ -1,7 +1,7 @@
 /* Drives inference: facts of a node's inputs in, types and contents of its outputs out.
  *
- * What a value is already known to be (declared in a file, inferred before a pass) is merged with what is inferred: the
- * inferred number wins over an expression, an inferred expression over none; two different numbers are an error. */
+ * What a value is already known to be (declared in a file, inferred before a pass) is merged with what is inferred: of two
+ * dims that which says more stays (tercel_dim_better); two different numbers are an error. */
 #include "ops/ops.h"
 
 tercel_fact tercel_value_fact(const tercel_value *value) {
@@ -45,9 +45,7 @@ static tercel_status merge_type(const tercel_node *node, tercel_value *value, co
     if (tercel_dim_is_known(old) && tercel_dim_is_known(new) && old != new) return clash(node, value, inferred, err);
   }
   for (int i = 0; i < type->shape.rank; ++i) {
-    const tercel_dim new = inferred->shape.dims[i];
-    /* An unknown dim says nothing; a declared number or name says more. */
-    if (!tercel_dim_is_unknown(value->graph->dims, new)) type->shape.dims[i] = new;
+    type->shape.dims[i] = tercel_dim_better(value->graph->dims, type->shape.dims[i], inferred->shape.dims[i]);
   }
   return TERCEL_OK;
 }

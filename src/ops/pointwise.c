@@ -146,18 +146,18 @@ static tercel_status infer_contents(tercel_infer *infer, const tercel_program *p
   tercel_dim *out;
   TERCEL_TRY(tercel_infer_give(infer, 0, count, &out, err));
   if (out == NULL) return TERCEL_OK;
+  bool any = count == 0;
   for (int64_t e = 0; e < count; ++e) {
     dim_register regs[TERCEL_PROGRAM_MAX_INPUTS + TERCEL_PROGRAM_MAX_INSTRS];
     for (size_t i = 0; i < infer->num_inputs; ++i)
       regs[i] = in[i] == NULL ? (dim_register){0} : known(in[i][counts[i] == 1 ? 0 : e]);
     const dim_register result = eval_element(infer, program, regs);
-    if (!result.known) {
-      infer->out[0].contents = NULL;
-      infer->out[0].num_contents = 0;
-      return TERCEL_OK;
-    }
-    out[e] = result.dim;
+    any |= result.known;
+    out[e] = result.known ? result.dim : tercel_dim_unknown(infer->dims);
   }
+  if (any) return TERCEL_OK;
+  infer->out[0].contents = NULL;
+  infer->out[0].num_contents = 0;
   return TERCEL_OK;
 }
 

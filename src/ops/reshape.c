@@ -51,6 +51,13 @@ static tercel_status check_counts(tercel_infer *infer, const tercel_shape *x, co
   return status;
 }
 
+/* All dims but one are numbers, and none is 0. */
+static bool has_elements(const tercel_shape *shape, int but) {
+  for (int d = 0; d < shape->rank; ++d)
+    if (d != but && shape->dims[d] <= 0) return false;
+  return shape->rank >= 0;
+}
+
 static tercel_status infer_reshape(tercel_infer *infer, tercel_error *err) {
   const tercel_shape *x = &infer->in[0]->type.shape;
   const bool allow_zero = tercel_node_int(infer->node, "allowzero") != 0;
@@ -64,7 +71,7 @@ static tercel_status infer_reshape(tercel_infer *infer, tercel_error *err) {
     return tercel_infer_view(infer, &out, err);
   }
   TERCEL_TRY(tercel_infer_open(infer, count, &out, err));
-  int hole = -1;
+  int hole = -1, open = -1, num_open = 0;
   for (int d = 0; d < out.rank; ++d) {
     if (is_number(infer, want[d], -1)) {
       if (hole >= 0)
@@ -76,6 +83,9 @@ static tercel_status infer_reshape(tercel_infer *infer, tercel_error *err) {
         return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "dim %d is 0 (copy), but the input has rank %d",
                                 d, x->rank);
       out.dims[d] = x->dims[d];
+    } else if (tercel_dim_is_unknown(infer->dims, want[d])) {
+      open = d; /* it may be -1, or 0 that copies */
+      num_open++;
     } else {
       int64_t number;
       if (tercel_dim_get_number(infer->dims, want[d], &number) && number < 0)
@@ -83,7 +93,9 @@ static tercel_status infer_reshape(tercel_infer *infer, tercel_error *err) {
       out.dims[d] = want[d];
     }
   }
-  if (hole >= 0 && x->rank >= 0) TERCEL_TRY(remaining_dim(infer, x, &out, hole, &out.dims[hole], err));
+  if (hole < 0 && num_open == 1 && has_elements(x, -1) && has_elements(&out, open)) hole = open;
+  if (hole >= 0 && num_open <= (hole == open) && x->rank >= 0)
+    TERCEL_TRY(remaining_dim(infer, x, &out, hole, &out.dims[hole], err));
   TERCEL_TRY(check_counts(infer, x, &out, err));
   return tercel_infer_view(infer, &out, err);
 }

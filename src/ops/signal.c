@@ -181,7 +181,11 @@ static tercel_status infer_dft(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(tercel_infer_open(infer, x->rank, &out, err));
   out.dims[out.rank - 1] = inverse && onesided ? 1 : 2;
   infer->out[0].type.shape = out;
-  if (tercel_has_input(infer, 2) && !tercel_dim_get_number(infer->dims, given_axis, &number)) return TERCEL_OK;
+  if (tercel_has_input(infer, 2) && !tercel_dim_get_number(infer->dims, given_axis, &number)) {
+    const bool keeps_length = !tercel_has_input(infer, 1) && !onesided;
+    for (int d = 0; keeps_length && d < x->rank - 1; ++d) infer->out[0].type.shape.dims[d] = x->dims[d];
+    return TERCEL_OK;
+  }
   int axis;
   TERCEL_TRY(dft_axis(node, number, x->rank, &axis, err));
   if (!tercel_has_input(infer, 1)) {

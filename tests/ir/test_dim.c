@@ -183,6 +183,28 @@ static void test_unknowns(void **state) {
   stop(&f);
 }
 
+static void test_which_says_more(void **state) {
+  (void)state;
+  tercel_arena arena = {0};
+  tercel_dims dims;
+  tercel_dims_init(&dims, &arena);
+  const tercel_dim n = tercel_dim_symbol(&dims, "n"), m = tercel_dim_symbol(&dims, "m"), x = tercel_dim_unknown(&dims),
+                   y = tercel_dim_unknown(&dims), sum = tercel_dim_add(&dims, n, x), both = tercel_dim_mul(&dims, x, y),
+                   larger = tercel_dim_max(&dims, n, m);
+  /* from more to less */
+  const tercel_dim ranks[] = {3, n, larger, x, sum, both};
+  const size_t count = sizeof ranks / sizeof *ranks;
+  for (size_t i = 0; i < count; i++)
+    for (size_t k = 0; k < count; k++)
+      assert_true(tercel_dim_better(&dims, ranks[i], ranks[k]) == ranks[i < k ? i : k]);
+  assert_true(tercel_dim_better(&dims, m, n) == m && tercel_dim_better(&dims, n, m) == n);
+  assert_int_equal(tercel_dim_count_unknowns(&dims, 3), 0);
+  assert_int_equal(tercel_dim_count_unknowns(&dims, larger), 0);
+  assert_int_equal(tercel_dim_count_unknowns(&dims, tercel_dim_floor_div(&dims, both, sum)), 3);
+  tercel_dims_deinit(&dims);
+  tercel_arena_deinit(&arena);
+}
+
 static void test_numbers_leave_the_table_alone(void **state) {
   (void)state;
   fixture f;
@@ -278,6 +300,7 @@ int main(void) {
       cmocka_unit_test(test_random_expressions),
       cmocka_unit_test(test_equal_dims_have_one_id),
       cmocka_unit_test(test_unknowns),
+      cmocka_unit_test(test_which_says_more),
       cmocka_unit_test(test_numbers_leave_the_table_alone),
       cmocka_unit_test(test_broadcast_of_symbols),
       cmocka_unit_test(test_overflow_is_noticed),

@@ -66,7 +66,8 @@ static void test_pad_modes(void **state) {
 static void test_expand(void **state) {
   (void)state;
   check_type("%x: f32[n, 1, 3]", "%s: i64[2] = constant data(4, 1)\n%y = expand(%x, %s)\nreturn %y", "f32[n, 4, 3]");
-  check_type("%x: f32[3], %s: i64[2]", "%y = expand(%x, %s)\nreturn %y", "f32[?0, ?1]");
+  check_type("%x: f32[3], %s: i64[2]", "%y = expand(%x, %s)\nreturn %y", "f32[?0, 3]");
+  check_type("%x: f32[1, n, 2], %s: i64[3]", "%y = expand(%x, %s)\nreturn %y", "f32[?1, max(n, ?2), 2]");
   check_type("%x: f32[3], %t: f32[b, s]",
              "%o: f32[] = constant data(1)\n%s = shape(%t)\n%y = expand(%o, %s)\nreturn %y", "f32[b, s]");
   check_contents("%x: f32[3]",

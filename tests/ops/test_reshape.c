@@ -32,6 +32,19 @@ static void test_reshape_dynamic(void **state) {
              "f32[batch, seq, 3, 4]");
 }
 
+/* Of a list some numbers are known: each of the others may be -1, so that one of them is what is left, and of two nothing is known. */
+static void test_reshape_partly_known(void **state) {
+  (void)state;
+#define LIST(parts) "%c: i64[1] = constant data(4)\n%t = concat(" parts ") {axis = 0}\n"
+  check_type("%x: f32[2, 3, 4], %a: i64[1]", LIST("%a, %c") "%y = reshape(%x, %t)\nreturn %y", "f32[6, 4]");
+  check_type("%x: f32[2, 3, 4], %a: i64[1]", LIST("%a, %c, %a") "%y = reshape(%x, %t)\nreturn %y", "f32[?2, 4, ?4]");
+  check_type("%x: f32[n, 4], %a: i64[1]", LIST("%c, %a") "%y = reshape(%x, %t)\nreturn %y", "f32[4, ?3]");
+  check_type("%x: f32[0, 4], %a: i64[1]", LIST("%c, %a") "%y = reshape(%x, %t)\nreturn %y", "f32[4, ?2]");
+  check_type("%x: f32[1], %a: i64[1]", LIST("%c, %a") "%y = expand(%x, %t)\nreturn %y", "f32[4, ?0]");
+  check_contents("%x: f32[1], %a: i64[2]", LIST("%c, %a") "return %t", "[4, ?0, ?1]");
+#undef LIST
+}
+
 static void test_reshape_errors(void **state) {
   (void)state;
   check_rejects("%x: f32[2, 3]", "%s: i64[2] = constant data(-1, -1)\n%y = reshape(%x, %s)\nreturn %y",
@@ -103,9 +116,10 @@ static void test_values(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reshape_shapes),  cmocka_unit_test(test_reshape_open),
-                                     cmocka_unit_test(test_reshape_dynamic), cmocka_unit_test(test_reshape_errors),
-                                     cmocka_unit_test(test_views),           cmocka_unit_test(test_contents),
-                                     cmocka_unit_test(test_values)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_reshape_shapes),  cmocka_unit_test(test_reshape_open),
+      cmocka_unit_test(test_reshape_dynamic), cmocka_unit_test(test_reshape_partly_known),
+      cmocka_unit_test(test_reshape_errors),  cmocka_unit_test(test_views),
+      cmocka_unit_test(test_contents),        cmocka_unit_test(test_values)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

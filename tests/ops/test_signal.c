@@ -10,7 +10,8 @@ static void test_dft_types(void **state) {
              "f32[16, l, 2]");
   check_type("%x: f32[3, 4, 2]", "%a: i64[] = constant data(0)\n%y = dft(%x, _, %a) {inverse = 1}\nreturn %y",
              "f32[3, 4, 2]");
-  check_type("%x: f32[3, 4, 2], %a: i64[]", "%y = dft(%x, _, %a)\nreturn %y", "f32[?1, ?2, 2]");
+  check_type("%x: f32[3, 4, 2], %a: i64[]", "%y = dft(%x, _, %a)\nreturn %y", "f32[3, 4, 2]");
+  check_type("%x: f32[3, 4, 1], %a: i64[]", "%y = dft(%x, _, %a) {onesided = 1}\nreturn %y", "f32[?1, ?2, 2]");
 }
 
 static void test_dft_errors(void **state) {

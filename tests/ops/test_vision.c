@@ -30,6 +30,7 @@ static void test_affine_grid(void **state) {
   (void)state;
   check_type("%t: f32[n, 2, 3], %x: f32[a, b, c, d]", "%s = shape(%x)\n%y = affine_grid(%t, %s)\nreturn %y",
              "f32[n, c, d, 2]");
+  check_type("%t: f32[n, 2, 3], %s: i64[4]", "%y = affine_grid(%t, %s)\nreturn %y", "f32[n, ?3, ?4, 2]");
   check_rejects("%t: f32[1, 2, 3]", "%s: i64[3] = constant data(1, 1, 2)\n%y = affine_grid(%t, %s)\nreturn %y",
                 TERCEL_INVALID_MODEL, "a size of 3 dims");
   check_rejects("%t: f32[1, 2, 3]", "%s: i64[4] = constant data(1, 1, -2, 2)\n%y = affine_grid(%t, %s)\nreturn %y",
@@ -89,6 +90,11 @@ static void test_col2im(void **state) {
   (void)state;
 #define SHAPES "%i: i64[2] = constant data(2, 3)\n%b: i64[2] = constant data(1, 2)\n"
   check_type("%x: f32[n, 6, 4]", SHAPES "%y = col2im(%x, %i, %b)\nreturn %y", "f32[n, 3, 2, 3]");
+  check_type("%x: f32[n, 6, 4], %j: i64[2]", SHAPES "%y = col2im(%x, %j, %b)\nreturn %y", "f32[n, 3, ?3, ?4]");
+  check_type("%x: f32[n, 6, 4], %j: i64[2]", SHAPES "%y = col2im(%x, %i, %j)\nreturn %y", "f32[n, ?2, 2, 3]");
+  check_type("%x: f32[n, 6, 4], %j: i64[k]", "%y = col2im(%x, %j, %j) {strides = [1, 1]}\nreturn %y",
+             "f32[n, ?3, ?4, ?5]");
+  check_type("%x: f32[n, 6, 4], %j: i64[k]", "%y = col2im(%x, %j, %j)\nreturn %y", "f32[*]");
   check_rejects("%x: f32[n, 5, 4]", SHAPES "%y = col2im(%x, %i, %b)\nreturn %y", TERCEL_INVALID_ARGUMENT,
                 "no multiple of the block's 2 elements");
   check_rejects("%x: f32[n, 6, 5]", SHAPES "%y = col2im(%x, %i, %b)\nreturn %y", TERCEL_INVALID_ARGUMENT,

@@ -162,6 +162,13 @@ tercel_value *tercel_onnx_end(tercel_onnx_call *c, tercel_node *node);
 /* A node without attributes, whole. */
 #define tercel_onnx_op(c, op, ...) tercel_onnx_end(c, tercel_onnx_begin(c, op, 1, __VA_ARGS__))
 
+/* The value, whose shape ONNX says to be this one where operands broadcast one way only: with free dims inference can't tell.  A
+ * contradiction in numbers fails.  like: the shape of that value. */
+tercel_value *tercel_onnx_shaped(tercel_onnx_call *c, tercel_value *value, const tercel_shape *shape);
+static inline tercel_value *tercel_onnx_like(tercel_onnx_call *c, tercel_value *value, const tercel_value *like) {
+  return tercel_onnx_ok(c) && like ? tercel_onnx_shaped(c, value, &like->type.shape) : value;
+}
+
 /* Gives output i of the ONNX node. */
 void tercel_onnx_return(tercel_onnx_call *c, size_t i, tercel_value *value);
 /* Gives all outputs of the node, in order, as those of the ONNX node. */

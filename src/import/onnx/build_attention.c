@@ -74,7 +74,13 @@ void tercel_onnx_build_attention(tercel_onnx_call *c) {
   if (tercel_onnx_has_attr(c, "softmax_precision"))
     tercel_onnx_set_dtype(c, n, "precision", tercel_onnx_get_dtype(c, "softmax_precision", TERCEL_DTYPE_F32));
   set_scores(c, n);
-  tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+  tercel_value *const y = tercel_onnx_end(c, n);
+  if (tercel_onnx_ok(c) && tercel_onnx_rank(c, q) == 4 && tercel_onnx_rank(c, tercel_onnx_in(c, 2)) == 4) {
+    tercel_shape shape = q->type.shape; /* of the names for the values' head size, that of the new ones */
+    shape.dims[3] = tercel_onnx_in(c, 2)->type.shape.dims[3];
+    tercel_onnx_shaped(c, y, &shape);
+  }
+  tercel_onnx_return(c, 0, y);
   if (tercel_onnx_ok(c) && tercel_onnx_wants_output(c, 3)) tercel_onnx_return(c, 3, tercel_node_output(n, 1));
 }
 
@@ -91,24 +97,24 @@ static tercel_value *changed(tercel_onnx_call *c, const char *name, tercel_value
 }
 
 /* Key or value heads repeated, so that each query head has its own. */
-static tercel_value *repeat_heads(tercel_onnx_call *c, tercel_value *x, int64_t times) {
-  if (times == 1) return x;
-  const int64_t axis = 2, shape[] = {1, 1, times, 1, 1}, merged = tercel_onnx_dim_of(c, x, 1) * times;
+static tercel_value *repeat_heads(tercel_onnx_call *c, tercel_value *q, tercel_value *x) {
+  if (!tercel_onnx_ok(c) || q->type.shape.dims[1] == x->type.shape.dims[1]) return x;
+  const int64_t heads = tercel_onnx_dim_of(c, q, 1), own = tercel_onnx_dim_of(c, x, 1), axis = 2;
+  const bool known = heads >= 0 && own >= 0;
+  if (known && (own == 0 || heads % own != 0)) {
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "%" PRId64 " query heads over %" PRId64 " key or value heads", heads,
+                     own);
+    return NULL;
+  }
+  tercel_value *const all = tercel_onnx_dim_value(c, q, 1), *const one = tercel_onnx_i64(c, 1);
+  tercel_value *const times =
+      known ? tercel_onnx_i64(c, heads / own) : tercel_onnx_fn2(c, TERCEL_FN_DIV, all, tercel_onnx_dim_value(c, x, 1));
+  tercel_value *const repeats[] = {one, one, times, one, one};
   tercel_value *const wide =
-      tercel_onnx_op(c, &tercel_op_expand, tercel_onnx_unsqueeze(c, x, &axis, 1), tercel_onnx_i64s(c, shape, 5));
-  tercel_value *const parts[] = {tercel_onnx_dim_value(c, x, 0), tercel_onnx_i64(c, merged),
-                                 tercel_onnx_dim_value(c, x, 2), tercel_onnx_dim_value(c, x, 3)};
+      tercel_onnx_op(c, &tercel_op_expand, tercel_onnx_unsqueeze(c, x, &axis, 1), tercel_onnx_concat(c, repeats, 5, 0));
+  tercel_value *const parts[] = {tercel_onnx_dim_value(c, x, 0), all, tercel_onnx_dim_value(c, x, 2),
+                                 tercel_onnx_dim_value(c, x, 3)};
   return tercel_onnx_reshape(c, wide, tercel_onnx_concat(c, parts, 4, 0));
-}
-
-/* How many query heads share a key head. */
-static int64_t heads_per_key(tercel_onnx_call *c, tercel_value *q, tercel_value *k) {
-  const int64_t heads = tercel_onnx_dim_of(c, q, 1), kv_heads = tercel_onnx_dim_of(c, k, 1);
-  if (heads == kv_heads) return 1;
-  if (tercel_onnx_ok(c) && (heads < 0 || kv_heads < 1 || heads % kv_heads != 0))
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "%" PRId64 " query heads over %" PRId64 " key heads (-1: not known)", heads,
-                     kv_heads);
-  return tercel_onnx_ok(c) ? heads / kv_heads : 1;
 }
 
 /* x times the root of the scale, which is the attribute or 1 / sqrt(head size). */
@@ -131,20 +137,22 @@ void tercel_onnx_build_flex_attention(tercel_onnx_call *c) {
     if (tercel_onnx_ok(c) && tercel_onnx_rank(c, tercel_onnx_in(c, i)) != 4)
       tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "input %zu has rank %d, want 4", i,
                        tercel_onnx_rank(c, tercel_onnx_in(c, i)));
-  const int64_t times = heads_per_key(c, q, k);
   const tercel_dtype own = tercel_onnx_dtype_of(q) == TERCEL_DTYPE_F64 ? TERCEL_DTYPE_F64 : TERCEL_DTYPE_F32;
   const tercel_dtype precision = tercel_onnx_get_dtype(c, "softmax_precision", own);
   tercel_value *const scale = scale_of(c, q);
-  tercel_node *const product = tercel_onnx_begin(c, &tercel_op_matmul, 1, times_root(c, q, scale),
-                                                 times_root(c, repeat_heads(c, k, times), scale));
+  tercel_node *const product =
+      tercel_onnx_begin(c, &tercel_op_matmul, 1, times_root(c, q, scale), times_root(c, repeat_heads(c, q, k), scale));
   tercel_onnx_set_int(c, product, "trans_b", 1);
   tercel_value *const scores = changed(c, "score_mod", tercel_onnx_cast(c, tercel_onnx_end(c, product), precision));
   if (c->poisoned) return;
   tercel_value *const shares = changed(c, "prob_mod", tercel_onnx_op(c, &tercel_op_softmax, scores));
   if (c->poisoned) return;
-  tercel_value *const values = tercel_onnx_cast(c, repeat_heads(c, v, times), precision);
+  tercel_value *const values = tercel_onnx_cast(c, repeat_heads(c, q, v), precision);
   tercel_value *const y = tercel_onnx_op(c, &tercel_op_matmul, shares, values);
-  tercel_onnx_return(c, 0, tercel_onnx_cast(c, y, tercel_onnx_dtype_of(v)));
+  if (!tercel_onnx_ok(c)) return;
+  tercel_shape shape = q->type.shape; /* batches and heads can't broadcast */
+  shape.dims[3] = v->type.shape.dims[3];
+  tercel_onnx_return(c, 0, tercel_onnx_cast(c, tercel_onnx_shaped(c, y, &shape), tercel_onnx_dtype_of(v)));
 }
 
 /* ---- around attention ------------------------------------------------------------------------------------------------ */
@@ -202,6 +210,12 @@ void tercel_onnx_build_linear_attention(tercel_onnx_call *c) {
   copy_heads(c, n, "kv_num_heads", "kv_heads");
   if (scale != 0) tercel_onnx_set_float(c, n, "scale", scale);
   tercel_onnx_return_all(c, n);
+  if (!tercel_onnx_ok(c) || !tercel_node_output(n, 1) || !tercel_onnx_in(c, 3)) return;
+  tercel_shape state =
+      tercel_onnx_in(c, 3)->type.shape; /* keeps its shape; batches are called as those of the queries */
+  if (state.rank == 4 && tercel_onnx_in(c, 0)->type.shape.rank > 0)
+    state.dims[0] = tercel_onnx_in(c, 0)->type.shape.dims[0];
+  tercel_onnx_shaped(c, tercel_node_output(n, 1), &state);
 }
 
 /* A convolution of each channel over itself and the k - 1 positions before, which are kept for the next call. */

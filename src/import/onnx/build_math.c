@@ -66,7 +66,7 @@ void tercel_onnx_build_shrink(tercel_onnx_call *c) {
 
 void tercel_onnx_build_swiglu(tercel_onnx_call *c) {
   tercel_value *const gate = activate(c, TERCEL_FN_SILU, tercel_onnx_in(c, 0));
-  tercel_onnx_return(c, 0, tercel_onnx_fn2(c, TERCEL_FN_MUL, gate, tercel_onnx_in(c, 1)));
+  tercel_onnx_return(c, 0, tercel_onnx_like(c, tercel_onnx_fn2(c, TERCEL_FN_MUL, gate, tercel_onnx_in(c, 1)), gate));
 }
 
 void tercel_onnx_build_gelu(tercel_onnx_call *c) {
@@ -109,7 +109,8 @@ static tercel_value *align_second(tercel_onnx_call *c, tercel_value *a, tercel_v
 
 static tercel_value *binary(tercel_onnx_call *c, tercel_fn fn) {
   tercel_value *const a = tercel_onnx_in(c, 0);
-  return tercel_onnx_fn2(c, fn, a, align_second(c, a, tercel_onnx_in(c, 1)));
+  tercel_value *const y = tercel_onnx_fn2(c, fn, a, align_second(c, a, tercel_onnx_in(c, 1)));
+  return c->version < 7 ? tercel_onnx_like(c, y, a) : y;
 }
 
 void tercel_onnx_build_binary(tercel_onnx_call *c) { tercel_onnx_return(c, 0, binary(c, (tercel_fn)c->row->detail)); }
@@ -145,7 +146,7 @@ void tercel_onnx_build_pow(tercel_onnx_call *c) {
   const tercel_dtype common = tercel_dtype_is_float(result) || !tercel_dtype_is_float(other) ? result : other;
   tercel_value *const power =
       tercel_onnx_fn2(c, TERCEL_FN_POW, tercel_onnx_cast(c, base, common), tercel_onnx_cast(c, exponent, common));
-  tercel_onnx_return(c, 0, tercel_onnx_cast(c, power, result));
+  tercel_onnx_return(c, 0, tercel_onnx_cast(c, c->version < 7 ? tercel_onnx_like(c, power, base) : power, result));
 }
 
 /* Copies of the sign come in from the left: a negative number is shifted as its complement. */
@@ -182,7 +183,7 @@ void tercel_onnx_build_prelu(tercel_onnx_call *c) {
     for (int i = 2; i < tercel_onnx_rank(c, x); i++) added[count++] = i - 1;
     if (count > 0) slope = tercel_onnx_unsqueeze(c, slope, added, count);
   }
-  tercel_onnx_return(c, 0, tercel_onnx_fn2(c, TERCEL_FN_PRELU, x, slope));
+  tercel_onnx_return(c, 0, tercel_onnx_like(c, tercel_onnx_fn2(c, TERCEL_FN_PRELU, x, slope), x));
 }
 
 /* Sum, Min, Max of any number. */
@@ -190,7 +191,7 @@ static tercel_value *fold_inputs(tercel_onnx_call *c, tercel_fn fn) {
   ignore_old_hints(c);
   tercel_value *result = tercel_onnx_in(c, 0);
   for (size_t i = 1; i < c->num_inputs; i++) result = tercel_onnx_fn2(c, fn, result, tercel_onnx_in(c, i));
-  return result;
+  return c->version < 8 ? tercel_onnx_like(c, result, tercel_onnx_in(c, 0)) : result;
 }
 
 void tercel_onnx_build_variadic(tercel_onnx_call *c) {

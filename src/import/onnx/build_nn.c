@@ -176,5 +176,7 @@ void tercel_onnx_build_gemm(tercel_onnx_call *c) {
   tercel_onnx_set_int(c, n, "trans_a", trans_a);
   tercel_onnx_set_int(c, n, "trans_b", trans_b);
   tercel_value *const product = tercel_onnx_end(c, n);
-  tercel_onnx_return(c, 0, addend && !is_row ? tercel_onnx_fn2(c, TERCEL_FN_ADD, product, addend) : product);
+  tercel_onnx_return(
+      c, 0,
+      addend && !is_row ? tercel_onnx_like(c, tercel_onnx_fn2(c, TERCEL_FN_ADD, product, addend), product) : product);
 }

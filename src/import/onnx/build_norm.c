@@ -27,6 +27,10 @@ void tercel_onnx_build_batch_norm(tercel_onnx_call *c) {
   tercel_onnx_copy_float(c, n, "momentum");
   tercel_onnx_set_int(c, n, "training", training);
   tercel_onnx_return_all(c, n);
+  const bool has_channels = tercel_onnx_ok(c) && tercel_onnx_in(c, 0)->type.shape.rank > 1;
+  for (size_t i = 1; has_channels && i < num_outputs; i++)
+    tercel_onnx_shaped(c, tercel_node_output(n, i),
+                       &(tercel_shape){.rank = 1, .dims = {tercel_onnx_in(c, 0)->type.shape.dims[1]}});
 }
 
 void tercel_onnx_build_instance_norm(tercel_onnx_call *c) {

@@ -29,34 +29,40 @@ static int64_t axis_of(tercel_onnx_call *c, const grid *g) {
   return tercel_onnx_ok(c) ? axis : 0;
 }
 
-/* Each value block times along the axis, cut to x's size there. */
+/* Each value block times along the axis, cut to x's size there: [.., blocks, block, ..] is made one axis again. */
 static tercel_value *repeat_blocks(tercel_onnx_call *c, const grid *g, tercel_value *v) {
-  const int64_t axis = axis_of(c, g), size = tercel_onnx_dim_of(c, g->x, (int)axis),
-                blocks = tercel_onnx_dim_of(c, v, (int)axis);
+  const int64_t axis = axis_of(c, g), blocks = tercel_onnx_dim_of(c, v, (int)axis);
   const int rank = tercel_onnx_rank(c, g->x);
-  if (tercel_onnx_ok(c) && (size < 0 || blocks < 0)) tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "blocks along a free dim");
   if (tercel_onnx_ok(c) && (rank + 1 > TERCEL_MAX_RANK || rank != tercel_onnx_rank(c, v)))
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "blocks: scale has rank %d, input %d", tercel_onnx_rank(c, v), rank);
   int64_t repeated_size = 0;
-  if (tercel_onnx_ok(c) && !tercel_mul_i64(blocks, g->block, &repeated_size))
+  if (tercel_onnx_ok(c) && blocks >= 0 && !tercel_mul_i64(blocks, g->block, &repeated_size))
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "%" PRId64 " blocks of %" PRId64 " elements", blocks, g->block);
   if (!tercel_onnx_ok(c)) return NULL;
-  int64_t repeats[TERCEL_MAX_RANK], shape[TERCEL_MAX_RANK];
+  int64_t repeats[TERCEL_MAX_RANK];
+  tercel_value *shape[TERCEL_MAX_RANK];
   for (int i = 0; i <= rank; i++) repeats[i] = i == axis + 1 ? g->block : 1;
-  for (int i = 0; i < rank; i++) shape[i] = i == axis ? repeated_size : 0;
+  for (int i = 0; i < rank; i++) {
+    shape[i] = i < axis   ? tercel_onnx_i64(c, 0) /* as it is */
+               : i > axis ? tercel_onnx_dim_value(c, v, i)
+               : blocks >= 0
+                   ? tercel_onnx_i64(c, repeated_size)
+                   : tercel_onnx_fn_number(c, TERCEL_FN_MUL, tercel_onnx_dim_value(c, v, i), (double)g->block);
+  }
   tercel_value *const column = tercel_onnx_unsqueeze(c, v, &(int64_t){axis + 1}, 1);
   tercel_value *const repeated =
       tercel_onnx_op(c, &tercel_op_tile, column, tercel_onnx_i64s(c, repeats, (size_t)rank + 1));
-  /* [.., blocks, block, ..] has one dim more than x: 0 copies only those in front of it. */
-  for (int i = (int)axis + 1; i < rank; i++) shape[i] = tercel_onnx_dim_of(c, v, i);
-  tercel_value *const flat = tercel_onnx_reshape_to(c, repeated, shape, (size_t)rank);
-  return tercel_onnx_slice(c, flat, axis, 0, size);
+  tercel_value *const flat = tercel_onnx_reshape(c, repeated, tercel_onnx_concat(c, shape, (size_t)rank, 0));
+  return tercel_onnx_op(c, &tercel_op_slice, flat, tercel_onnx_i64(c, 0), tercel_onnx_dim_value(c, g->x, axis),
+                        tercel_onnx_i64(c, axis));
 }
 
 static tercel_value *spread(tercel_onnx_call *c, const grid *g, tercel_value *v) {
   if (!v || !tercel_onnx_ok(c)) return v;
   if (g->block > 0) return repeat_blocks(c, g, v);
   if (tercel_onnx_rank(c, v) == 0 || (tercel_onnx_rank(c, v) == 1 && tercel_onnx_dim_of(c, v, 0) == 1)) return v;
+  /* One for all, or one for each element of a list: which of them is not known yet, and doesn't matter. */
+  if (tercel_onnx_rank(c, v) == 1 && tercel_onnx_rank(c, g->x) == 1 && tercel_onnx_dim_of(c, v, 0) < 0) return v;
   int64_t axes[TERCEL_MAX_RANK];
   size_t count = 0;
   const int64_t axis = axis_of(c, g);
@@ -79,11 +85,11 @@ tercel_value *tercel_onnx_quantize(tercel_onnx_call *c, tercel_value *x, tercel_
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "quantizes to %s, want a type of at most 32 bits", tercel_dtype_name(to));
   if (!integer_limits(to, &low, &high)) {
     if (zero) y = tercel_onnx_fn2(c, TERCEL_FN_ADD, y, tercel_onnx_cast(c, zero, work));
-    return tercel_onnx_cast_with(c, y, to, saturate, 'u');
+    return tercel_onnx_like(c, tercel_onnx_cast_with(c, y, to, saturate, 'u'), x);
   }
   y = tercel_onnx_fn1(c, TERCEL_FN_ROUND, y);
   if (zero) y = tercel_onnx_fn2(c, TERCEL_FN_ADD, y, tercel_onnx_cast(c, zero, work));
-  return tercel_onnx_cast(c, tercel_onnx_fn_with(c, TERCEL_FN_CLIP, y, low, high), to);
+  return tercel_onnx_like(c, tercel_onnx_cast(c, tercel_onnx_fn_with(c, TERCEL_FN_CLIP, y, low, high), to), x);
 }
 
 /* The type to divide in: attribute precision, else the scale's; narrow ones in f32. */
@@ -118,7 +124,7 @@ void tercel_onnx_build_dequantize_linear(tercel_onnx_call *c) {
   tercel_value *y = tercel_onnx_cast(c, g.x, work);
   if (zero) y = tercel_onnx_fn2(c, TERCEL_FN_SUB, y, tercel_onnx_cast(c, spread(c, &g, zero), work));
   y = tercel_onnx_fn2(c, TERCEL_FN_MUL, y, tercel_onnx_cast(c, spread(c, &g, scale), work));
-  tercel_onnx_return(c, 0, tercel_onnx_cast(c, y, to));
+  tercel_onnx_return(c, 0, tercel_onnx_cast(c, tercel_onnx_like(c, y, g.x), to));
 }
 
 tercel_onnx_quantized tercel_onnx_dynamic_quantize(tercel_onnx_call *c, tercel_value *x) {
@@ -140,7 +146,8 @@ void tercel_onnx_build_dynamic_quantize_linear(tercel_onnx_call *c) {
 /* x - zero point in a type that holds it exactly. */
 static tercel_value *centered(tercel_onnx_call *c, tercel_value *x, tercel_value *zero, tercel_dtype work) {
   tercel_value *const wide = tercel_onnx_cast(c, x, work);
-  return zero ? tercel_onnx_fn2(c, TERCEL_FN_SUB, wide, tercel_onnx_cast(c, zero, work)) : wide;
+  if (!zero) return wide;
+  return tercel_onnx_like(c, tercel_onnx_fn2(c, TERCEL_FN_SUB, wide, tercel_onnx_cast(c, zero, work)), x);
 }
 
 /* One value for each row of the left operand belongs to its last dim but one. */
@@ -199,7 +206,8 @@ static tercel_value *requantize(tercel_onnx_call *c, tercel_value *sums, tercel_
   const tercel_dtype work = TERCEL_DTYPE_F32;
   tercel_value *const scales =
       tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_cast(c, a_scale, work), tercel_onnx_cast(c, b_scale, work));
-  tercel_value *const real = tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_cast(c, sums, work), scales);
+  tercel_value *const real =
+      tercel_onnx_like(c, tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_cast(c, sums, work), scales), sums);
   return tercel_onnx_quantize(c, real, tercel_onnx_cast(c, y_scale, work), y_zero, tercel_onnx_dtype_of(y_zero), true);
 }
 

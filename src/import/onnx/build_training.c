@@ -90,6 +90,11 @@ static tercel_value *state_of(const tercel_onnx_call *c, const step *s, size_t s
   return tercel_onnx_in(c, 2 + state * s->num_tensors + i);
 }
 
+/* The new value of tensor i of list `state`, which keeps its shape. */
+static void return_state(tercel_onnx_call *c, const step *s, size_t output, size_t state, size_t i, tercel_value *v) {
+  tercel_onnx_return(c, output * s->num_tensors + i, tercel_onnx_like(c, v, state_of(c, s, state, i)));
+}
+
 static tercel_value *add(tercel_onnx_call *c, tercel_value *a, tercel_value *b) {
   return tercel_onnx_fn2(c, TERCEL_FN_ADD, a, b);
 }
@@ -129,8 +134,8 @@ void tercel_onnx_build_adagrad(tercel_onnx_call *c) {
   for (size_t i = 0; i < s.num_tensors; i++) {
     tercel_value *const g = regularized(c, &s, i), *const h = add(c, state_of(c, &s, 2, i), mul(c, g, g));
     tercel_value *const move = over_root(c, scaled_by(c, g, rate), h, epsilon);
-    tercel_onnx_return(c, i, sub(c, state_of(c, &s, 0, i), move));
-    tercel_onnx_return(c, s.num_tensors + i, h);
+    return_state(c, &s, 0, 0, i, sub(c, state_of(c, &s, 0, i), move));
+    return_state(c, &s, 1, 2, i, h);
   }
 }
 
@@ -157,9 +162,9 @@ void tercel_onnx_build_adam(tercel_onnx_call *c) {
     tercel_value *const v = add(c, scaled(c, state_of(c, &s, 2, i), alpha), scaled(c, g, 1 - alpha));
     tercel_value *const h = add(c, scaled(c, state_of(c, &s, 3, i), beta), scaled(c, mul(c, g, g), 1 - beta));
     tercel_value *const x = sub(c, state_of(c, &s, 0, i), scaled_by(c, over_root(c, v, h, epsilon), rate));
-    tercel_onnx_return(c, i, scaled(c, x, shrink));
-    tercel_onnx_return(c, s.num_tensors + i, v);
-    tercel_onnx_return(c, 2 * s.num_tensors + i, h);
+    return_state(c, &s, 0, 0, i, scaled(c, x, shrink));
+    return_state(c, &s, 1, 2, i, v);
+    return_state(c, &s, 2, 3, i, h);
   }
 }
 
@@ -180,7 +185,7 @@ void tercel_onnx_build_momentum(tercel_onnx_call *c) {
     tercel_value *const g = regularized(c, &s, i);
     tercel_value *const v = add(c, scaled(c, state_of(c, &s, 2, i), alpha), scaled_by(c, g, share));
     tercel_value *const move = nesterov ? add(c, g, scaled(c, v, alpha)) : v;
-    tercel_onnx_return(c, i, sub(c, state_of(c, &s, 0, i), scaled_by(c, move, s.rate)));
-    tercel_onnx_return(c, s.num_tensors + i, v);
+    return_state(c, &s, 0, 0, i, sub(c, state_of(c, &s, 0, i), scaled_by(c, move, s.rate)));
+    return_state(c, &s, 1, 2, i, v);
   }
 }

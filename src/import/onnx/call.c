@@ -292,6 +292,28 @@ tercel_value *tercel_onnx_end(tercel_onnx_call *c, tercel_node *node) {
   return tercel_node_output(node, 0);
 }
 
+tercel_value *tercel_onnx_shaped(tercel_onnx_call *c, tercel_value *value, const tercel_shape *shape) {
+  if (!tercel_onnx_ok(c) || !value || shape->rank < 0) return value;
+  tercel_shape *const own = &value->type.shape;
+  tercel_dims *const dims = value->graph->dims;
+  bool fits = own->rank < 0 || own->rank == shape->rank;
+  for (int d = 0; fits && d < own->rank; d++)
+    fits = !tercel_dim_is_known(own->dims[d]) || !tercel_dim_is_known(shape->dims[d]) || own->dims[d] == shape->dims[d];
+  if (!fits) {
+    tercel_text text = {0};
+    tercel_shape_print(dims, own, &text);
+    tercel_text_add(&text, ", want ");
+    tercel_shape_print(dims, shape, &text);
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "operands that are larger than they may be make the result %s",
+                     text.data ? text.data : "?");
+    tercel_text_deinit(&text);
+    return NULL;
+  }
+  if (own->rank < 0) *own = *shape;
+  for (int d = 0; d < own->rank; d++) own->dims[d] = tercel_dim_better(dims, shape->dims[d], own->dims[d]);
+  return value;
+}
+
 void tercel_onnx_return(tercel_onnx_call *c, size_t i, tercel_value *value) {
   if (tercel_onnx_ok(c) && i < c->num_outputs) c->outputs[i] = value;
 }
