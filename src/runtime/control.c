@@ -220,28 +220,54 @@ static tercel_status take_carried(tercel_frame *frame, const tercel_bound *bound
   return TERCEL_OK;
 }
 
+/* A value that starts as an optional and goes on as what it holds: without iterations that is its content, if it has one. */
+static tercel_status open_optional(const tercel_node *node, const tercel_value *outer, const tercel_list *optional,
+                                   tercel_tensor *tensor, tercel_list **list, tercel_error *err) {
+  *list = NULL;
+  if (outer->type.kind == TERCEL_TYPE_SEQUENCE && optional->inner != NULL)
+    *list = tercel_list_retain(optional->inner);
+  else if (outer->type.kind == TERCEL_TYPE_TENSOR && optional->inner == NULL && optional->count == 1)
+    *tensor = optional->items[0]->tensor;
+  else
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "%s '%s': without an iteration '%s' stays an empty optional",
+                       node->op->name, node->name, outer->name);
+  return TERCEL_OK;
+}
+
+static tercel_status finish_one(tercel_frame *frame, const tercel_bound *bound, tercel_control *control, size_t k,
+                                bool any, tercel_error *err) {
+  const tercel_node *const node = bound->run.node;
+  const tercel_value *const outer = node->outputs[k];
+  tercel_list *list = control->lists[k];
+  control->lists[k] = NULL;
+  if (outer == NULL) {
+    tercel_list_release(list);
+    return TERCEL_OK;
+  }
+  if (list != NULL && list->kind == TERCEL_TYPE_OPTIONAL && outer->type.kind != TERCEL_TYPE_OPTIONAL) {
+    control->lists[k] = list; /* keeps the content until the next run */
+    TERCEL_TRY(open_optional(node, outer, control->lists[k], &control->tensors[k], &list, err));
+  }
+  if ((list != NULL ? list->kind : TERCEL_TYPE_TENSOR) != outer->type.kind) {
+    tercel_list_release(list);
+    return wrong_kind(node, outer, err);
+  }
+  if (list != NULL) {
+    tercel_frame_set_list(frame, outer, list);
+    return TERCEL_OK;
+  }
+  tercel_tensor *const out = bound->run.out[k];
+  *out = control->tensors[k];
+  if (any) return TERCEL_OK;
+  TERCEL_TRY(tercel_frame_output_memory(frame, node, k, out, 0, err));
+  if (out->bytes > 0) memcpy(out->data, control->tensors[k].data, out->bytes);
+  return TERCEL_OK;
+}
+
 /* After the last iteration; without any, the starts are copied, since their memory may be used again. */
 static tercel_status finish_carried(tercel_frame *frame, const tercel_bound *bound, tercel_control *control, bool any,
                                     tercel_error *err) {
-  for (size_t k = 0; k < control->num_carried; ++k) {
-    const tercel_value *const outer = bound->run.node->outputs[k];
-    tercel_list *const list = control->lists[k];
-    control->lists[k] = NULL;
-    if (outer == NULL) {
-      tercel_list_release(list);
-    } else if ((list != NULL ? list->kind : TERCEL_TYPE_TENSOR) != outer->type.kind) {
-      tercel_list_release(list);
-      return wrong_kind(bound->run.node, outer, err);
-    } else if (list != NULL) {
-      tercel_frame_set_list(frame, outer, list);
-    } else {
-      tercel_tensor *const out = bound->run.out[k];
-      *out = control->tensors[k];
-      if (any) continue;
-      TERCEL_TRY(tercel_frame_output_memory(frame, bound->run.node, k, out, 0, err));
-      if (out->bytes > 0) memcpy(out->data, control->tensors[k].data, out->bytes);
-    }
-  }
+  for (size_t k = 0; k < control->num_carried; ++k) TERCEL_TRY(finish_one(frame, bound, control, k, any, err));
   return TERCEL_OK;
 }
 

@@ -43,7 +43,7 @@ static tercel_node *add_node(tercel_onnx_call *c, const control *k) {
   size_t num_captures = 0;
   for (size_t i = 0; i < k->names.count; i++) {
     tercel_value *const value = tercel_map_get(&c->scope->values, k->names.names[i], NULL);
-    if (!value->constant) inputs[k->num_inputs + num_captures++] = value;
+    if (tercel_onnx_is_captured(value)) inputs[k->num_inputs + num_captures++] = value;
   }
   tercel_node *const n = tercel_onnx_begin_list(c, k->op, k->num_outputs, inputs, k->num_inputs + num_captures);
   if (n) n->num_captures = (uint32_t)num_captures;
@@ -128,6 +128,19 @@ static tercel_value *rank_0(tercel_onnx_call *c, tercel_value *v) {
   return v && v->type.shape.rank > 0 ? tercel_onnx_reshape_to(c, v, NULL, 0) : v;
 }
 
+/* A value may have another rank in each iteration: the body that was built for the rank it starts with tells, by giving another.  Says
+ * so in the types. */
+static bool open_changed_ranks(const tercel_node *loop, tercel_type *types, size_t carried) {
+  bool changed = false;
+  for (size_t i = 0; i < carried; i++) {
+    const int given = loop->graphs[0]->outputs[1 + i]->type.shape.rank;
+    if (types[2 + i].shape.rank < 0 || given < 0 || given == types[2 + i].shape.rank) continue;
+    types[2 + i].shape.rank = -1;
+    changed = true;
+  }
+  return changed;
+}
+
 void tercel_onnx_build_loop(tercel_onnx_call *c) {
   const tercel_onnx_graph *const body = tercel_onnx_get_graph(c, "body");
   if (!tercel_onnx_ok(c)) return;
@@ -161,7 +174,13 @@ void tercel_onnx_build_loop(tercel_onnx_call *c) {
                .inputs = inputs,
                .num_inputs = num_own,
                .num_outputs = body->outputs.count - 1};
-  end(c, begin(c, &k));
+  tercel_node *loop = begin(c, &k);
+  while (loop && open_changed_ranks(loop, types, carried)) {
+    tercel_graph_remove_node(loop);
+    k.names = (tercel_onnx_free_names){0};
+    loop = begin(c, &k);
+  }
+  end(c, loop);
 }
 
 /* ---- Scan ------------------------------------------------------------------------------------------------------------ */

@@ -221,7 +221,8 @@ static void pass_back(tercel_onnx_call *c, gradients *g, const tercel_node *n) {
 static tercel_value *find_y(tercel_onnx_call *c) {
   const char *const name = tercel_onnx_get_text(c, "y", "");
   tercel_value *const y = tercel_map_get(&c->scope->values, name, NULL);
-  if (!y) tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'y' names '%s', which nothing before it defines", name);
+  if (!y || y == TERCEL_ONNX_ABSENT)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'y' names '%s', which nothing before it defines", name);
   if (y == TERCEL_ONNX_POISON) c->poisoned = true;
   return y;
 }

@@ -55,7 +55,7 @@ static tercel_node *add_loop(tercel_onnx_call *c, map *m) {
     if (!value)
       tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "its body uses '%s', which nothing defines", m->names.names[i]);
     if (value == TERCEL_ONNX_POISON) c->poisoned = true;
-    if (value && !value->constant) m->outer[count++] = value;
+    if (tercel_onnx_is_captured(value)) m->outer[count++] = value;
   }
   tercel_node *const loop =
       c->poisoned ? NULL : tercel_onnx_begin_list(c, &tercel_op_loop, m->num_outputs, m->outer, count);
@@ -98,6 +98,19 @@ static void fill(tercel_onnx_call *in, map *m) {
   }
 }
 
+/* Elements of a result are as the body makes them: what it knows of their shapes by numbers and symbols holds for all.  (Inference
+ * of the loop sees that it starts with an empty sequence, of which nothing is known.) */
+static void tell_elements(tercel_onnx_call *c, const map *m, tercel_node *loop) {
+  for (size_t i = 0; i < m->num_outputs; i++) {
+    const tercel_shape *const made = &m->results[i]->type.shape;
+    tercel_shape *const shape = &tercel_node_output(loop, i)->type.shape;
+    *shape = *made;
+    for (int d = 0; d < made->rank; d++)
+      if (tercel_dim_count_unknowns(c->graph->dims, made->dims[d]) > 0)
+        shape->dims[d] = tercel_dim_unknown(c->graph->dims);
+  }
+}
+
 static void build(tercel_onnx_call *c, map *m) {
   keep(c, tercel_onnx_add_free_names(&m->names, m->proto, c->err));
   tercel_node *const loop = tercel_onnx_ok(c) ? add_loop(c, m) : NULL;
@@ -108,7 +121,9 @@ static void build(tercel_onnx_call *c, map *m) {
   if (tercel_onnx_ok(c)) fill(&inside, m);
   c->status = inside.status;
   c->poisoned = inside.poisoned;
-  if (!c->poisoned) tercel_onnx_return_all(c, loop);
+  if (c->poisoned) return;
+  tercel_onnx_return_all(c, loop);
+  if (tercel_onnx_ok(c)) tell_elements(c, m, loop);
 }
 
 void tercel_onnx_build_sequence_map(tercel_onnx_call *c) {

@@ -9,6 +9,7 @@
 
 /* Stands for every value that depends on something wrong: its consumers are only looked at, not built. */
 tercel_value tercel_onnx_poison_value = {.name = "wrong"};
+tercel_value tercel_onnx_absent_value = {.name = "absent"};
 
 static tercel_status build_nodes(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_nodes *nodes,
                                  const tercel_map *declared, tercel_error *err);
@@ -78,7 +79,8 @@ static void use_custom(handler *h, const tercel_custom *custom) {
 static tercel_status find_handler(tercel_onnx *o, const tercel_onnx_frame *frame, const tercel_onnx_node *node,
                                   handler *out, const char **advice, tercel_error *err) {
   const tercel_custom *other;
-  *out = (handler){.version = tercel_onnx_version_of(frame, node->domain)};
+  *out = (handler){0};
+  TERCEL_TRY(tercel_onnx_get_version(o, frame, node->domain, &out->version, err));
   const tercel_custom *const custom =
       tercel_operators_find(o->options.operators, node->domain, node->op_type, out->version, &other);
   if (custom && out->version > 0) {
@@ -124,6 +126,12 @@ static size_t count_named(const tercel_onnx_names *names) {
   return n;
 }
 
+static size_t count_given(const tercel_onnx_node *node, tercel_value *const *inputs) {
+  size_t n = node->inputs.count;
+  while (n > 0 && !inputs[n - 1]) n--;
+  return n;
+}
+
 static tercel_status find_inputs(tercel_onnx *o, const tercel_onnx_scope *scope, const tercel_onnx_node *node,
                                  tercel_value **out, bool *poisoned, tercel_error *err) {
   for (size_t i = 0; i < count_named(&node->inputs); i++) {
@@ -137,6 +145,7 @@ static tercel_status find_inputs(tercel_onnx *o, const tercel_onnx_scope *scope,
       out[i] = TERCEL_ONNX_POISON;
     }
     if (out[i] == TERCEL_ONNX_POISON) *poisoned = true;
+    if (out[i] == TERCEL_ONNX_ABSENT) out[i] = NULL;
   }
   return TERCEL_OK;
 }
@@ -204,7 +213,7 @@ static tercel_status build_by_row(tercel_onnx *o, tercel_onnx_scope *scope, cons
                         .fault = TERCEL_PROBLEM_NODE,
                         .version = h->version,
                         .inputs = inputs,
-                        .num_inputs = count_named(&node->inputs),
+                        .num_inputs = count_given(node, inputs),
                         .outputs = outputs,
                         .num_outputs = count_named(&node->outputs),
                         .err = err};
@@ -256,46 +265,19 @@ static tercel_status check_call_attrs(const tercel_onnx_node *node, const tercel
 static tercel_status inline_body(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_function *function,
                                  tercel_value *const *inputs, size_t num_inputs, tercel_value **outputs,
                                  size_t num_outputs, tercel_error *err) {
-  for (size_t i = 0; i < num_inputs; i++)
-    if (inputs[i]) TERCEL_TRY(define(scope, function->inputs.items[i], inputs[i], err));
+  for (size_t i = 0; i < function->inputs.count; i++) {
+    tercel_value *const given = i < num_inputs && inputs[i] ? inputs[i] : TERCEL_ONNX_ABSENT;
+    TERCEL_TRY(define(scope, function->inputs.items[i], given, err));
+  }
   const tercel_map nothing_declared = {0};
   TERCEL_TRY(build_nodes(o, scope, &function->nodes, &nothing_declared, err));
   for (size_t i = 0; i < num_outputs; i++) {
     outputs[i] = find(scope, function->outputs.items[i]);
-    if (!outputs[i])
+    if (!outputs[i] || outputs[i] == TERCEL_ONNX_ABSENT)
       return tercel_fail(err, TERCEL_INVALID_MODEL, "function %s: nothing defines its output '%s'", function->name,
                          function->outputs.items[i]);
   }
   return TERCEL_OK;
-}
-
-/* An input that the call leaves out is absent for every node of the body: these names are "". */
-static tercel_status blank_absent(tercel_onnx *o, const tercel_onnx_function *function, tercel_value *const *inputs,
-                                  size_t num_inputs, tercel_onnx_function *out, tercel_error *err) {
-  *out = *function;
-  tercel_map absent = {0};
-  tercel_status status = TERCEL_OK;
-  for (size_t i = 0; status == TERCEL_OK && i < function->inputs.count; i++)
-    if (i >= num_inputs || !inputs[i]) status = tercel_map_set(&absent, function->inputs.items[i], NULL, err);
-  tercel_onnx_node *const nodes =
-      absent.count > 0 ? tercel_arena_copy(&o->arena, function->nodes.items, function->nodes.count * sizeof *nodes)
-                       : NULL;
-  if (status == TERCEL_OK && absent.count > 0 && function->nodes.count > 0 && !nodes)
-    status = tercel_fail_memory(err, function->nodes.count * sizeof *nodes, "a function's nodes");
-  for (size_t n = 0; nodes && status == TERCEL_OK && n < function->nodes.count; n++) {
-    tercel_onnx_names *const names = &nodes[n].inputs;
-    if (names->count == 0) continue;
-    names->items = tercel_arena_copy(&o->arena, names->items, names->count * sizeof *names->items);
-    if (!names->items) status = tercel_fail_memory(err, names->count * sizeof *names->items, "a function's nodes");
-    for (size_t i = 0; status == TERCEL_OK && i < names->count; i++) {
-      bool found;
-      tercel_map_get(&absent, names->items[i], &found);
-      if (found) names->items[i] = "";
-    }
-  }
-  if (nodes) out->nodes.items = nodes;
-  tercel_map_deinit(&absent);
-  return status;
 }
 
 static tercel_status build_by_function(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_node *node,
@@ -303,11 +285,9 @@ static tercel_status build_by_function(tercel_onnx *o, tercel_onnx_scope *scope,
                                        tercel_value **outputs, tercel_error *err) {
   TERCEL_TRY(check_call(o, scope->frame, node, function, err));
   TERCEL_TRY(check_call_attrs(node, function, err));
-  const size_t num_inputs = count_named(&node->inputs), num_outputs = count_named(&node->outputs);
+  const size_t num_inputs = count_given(node, inputs), num_outputs = count_named(&node->outputs);
   const char *const prefix = tercel_arena_printf(&o->arena, "%s%s/", scope->frame->prefix, tercel_onnx_own_name(node));
   if (!prefix) return tercel_fail_memory(err, 0, "a name");
-  tercel_onnx_function body;
-  TERCEL_TRY(blank_absent(o, function, inputs, num_inputs, &body, err));
   const tercel_onnx_frame frame = {.function = function,
                                    .opsets = &function->opsets,
                                    .caller = scope->frame,
@@ -315,7 +295,7 @@ static tercel_status build_by_function(tercel_onnx *o, tercel_onnx_scope *scope,
                                    .prefix = prefix,
                                    .depth = scope->frame->depth + 1};
   tercel_onnx_scope inner = {.frame = &frame, .graph = scope->graph};
-  const tercel_status status = inline_body(o, &inner, &body, inputs, num_inputs, outputs, num_outputs, err);
+  const tercel_status status = inline_body(o, &inner, function, inputs, num_inputs, outputs, num_outputs, err);
   tercel_map_deinit(&inner.values);
   return status;
 }
@@ -417,24 +397,41 @@ static tercel_status note(tercel_onnx *o, tercel_problem_kind kind, tercel_statu
   return tercel_onnx_note(o, kind, NULL, NULL, NULL, status, err);
 }
 
+/* One given twice: the later one counts, as ONNX Runtime has it.  One without a name can't be used by anybody. */
+static tercel_status define_initializer(tercel_onnx *o, tercel_onnx_scope *scope, const char *name, tercel_value *value,
+                                        tercel_map *initializers, tercel_error *err) {
+  bool again;
+  tercel_map_get(initializers, name, &again);
+  if (!name[0]) return TERCEL_OK;
+  TERCEL_TRY(tercel_map_set(initializers, name, value, err));
+  if (!again) return note(o, TERCEL_PROBLEM_NAME, define(scope, name, value, err), err);
+  TERCEL_TRY(tercel_onnx_warn(o, TERCEL_PROBLEM_NAME, "remove one of the two", err,
+                              "initializer '%s%s' is given twice; the later one counts", scope->frame->prefix, name));
+  return tercel_map_set(&scope->values, name, value, err);
+}
+
 static tercel_status add_initializers(tercel_onnx *o, tercel_onnx_scope *scope, const tercel_onnx_graph *proto,
                                       tercel_error *err) {
+  tercel_map initializers = {0};
+  tercel_status status = TERCEL_OK;
   for (size_t i = 0; i < proto->initializers.count; i++) {
     const tercel_onnx_tensor *const t = &proto->initializers.items[i];
     tercel_value *value = TERCEL_ONNX_POISON;
-    const tercel_status status = tercel_onnx_add_tensor(o, scope->graph, t->name, t, &value, err);
-    TERCEL_TRY(note(o, TERCEL_PROBLEM_WEIGHT, status, err));
-    TERCEL_TRY(note(o, TERCEL_PROBLEM_NAME, define(scope, t->name, value, err), err));
+    const tercel_status got = tercel_onnx_add_tensor(o, scope->graph, t->name, t, &value, err);
+    TERCEL_CHECK(note(o, TERCEL_PROBLEM_WEIGHT, got, err));
+    TERCEL_CHECK(define_initializer(o, scope, t->name, value, &initializers, err));
   }
   for (size_t i = 0; i < proto->sparse_initializers.count; i++) {
     const tercel_onnx_sparse *const s = &proto->sparse_initializers.items[i];
     const char *const name = s->values ? s->values->name : "";
     tercel_value *value = TERCEL_ONNX_POISON;
-    const tercel_status status = tercel_onnx_add_sparse(o, scope->graph, name, s, &value, err);
-    TERCEL_TRY(note(o, TERCEL_PROBLEM_WEIGHT, status, err));
-    TERCEL_TRY(note(o, TERCEL_PROBLEM_NAME, define(scope, name, value, err), err));
+    const tercel_status got = tercel_onnx_add_sparse(o, scope->graph, name, s, &value, err);
+    TERCEL_CHECK(note(o, TERCEL_PROBLEM_WEIGHT, got, err));
+    TERCEL_CHECK(define_initializer(o, scope, name, value, &initializers, err));
   }
-  return TERCEL_OK;
+done:
+  tercel_map_deinit(&initializers);
+  return status;
 }
 
 /* Inputs of the model.  One that an initializer gives too is a constant: the initializer is its default, and nobody overrides it. */
@@ -468,12 +465,12 @@ static tercel_status add_outputs(tercel_onnx *o, tercel_onnx_scope *scope, const
   for (size_t i = 0; i < proto->outputs.count; i++) {
     const tercel_onnx_value_info *const info = &proto->outputs.items[i];
     tercel_value *const value = find(scope, info->name);
-    if (!value) {
+    if (!value || value == TERCEL_ONNX_ABSENT) {
       const tercel_status status = tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s': nothing defines its output '%s'",
                                                proto->name, info->name);
       TERCEL_TRY(note(o, TERCEL_PROBLEM_NAME, status, err));
     }
-    if (!value || value == TERCEL_ONNX_POISON) {
+    if (!value || value == TERCEL_ONNX_ABSENT || value == TERCEL_ONNX_POISON) {
       *poisoned = true;
       continue;
     }
@@ -529,10 +526,10 @@ static tercel_status add_captures(const tercel_onnx_scope *outer, tercel_onnx_sc
                                   const tercel_onnx_free_names *names, tercel_error *err) {
   for (size_t i = 0; i < names->count; i++) {
     tercel_value *const value = find(outer, names->names[i]);
-    tercel_value *inside = NULL;
+    tercel_value *inside = TERCEL_ONNX_ABSENT;
     if (value->constant) {
       TERCEL_TRY(tercel_graph_add_constant(scope->graph, value->name, value->constant, value->storage, &inside, err));
-    } else {
+    } else if (tercel_onnx_is_captured(value)) {
       TERCEL_TRY(tercel_graph_add_input(scope->graph, value->name, &value->type, &inside, err));
       inside->contents = value->contents;
       inside->num_contents = value->num_contents;
@@ -558,7 +555,7 @@ static tercel_status find_outputs(const tercel_onnx_scope *scope, const tercel_o
                                   tercel_value **outputs, tercel_error *err) {
   for (size_t i = 0; i < proto->outputs.count; i++) {
     outputs[i] = find(scope, proto->outputs.items[i].name);
-    if (!outputs[i])
+    if (!outputs[i] || outputs[i] == TERCEL_ONNX_ABSENT)
       return tercel_fail(err, TERCEL_INVALID_MODEL, "graph '%s': nothing defines its output '%s'", proto->name,
                          proto->outputs.items[i].name);
   }

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "import/onnx/onnx.h"
+#include "import/onnx/build.h"
 
 /* What the parsed messages may take: enough for any real model (weights stay in the file), and bounded by the file's size. */
 enum { PARSED_BYTES = 64 << 20, PARSED_PER_BYTE = 16 };
@@ -13,10 +13,45 @@ bool tercel_onnx_same_domain(const char *a, const char *b) {
   return strcmp(a, b) == 0;
 }
 
-int64_t tercel_onnx_version_of(const tercel_onnx_frame *frame, const char *domain) {
-  for (size_t i = 0; i < frame->opsets->count; i++)
-    if (tercel_onnx_same_domain(frame->opsets->items[i].domain, domain)) return frame->opsets->items[i].version;
+static int64_t imported_version(const tercel_onnx_opsets *opsets, const char *domain) {
+  for (size_t i = 0; i < opsets->count; i++)
+    if (tercel_onnx_same_domain(opsets->items[i].domain, domain)) return opsets->items[i].version;
   return 0;
+}
+
+/* 0: none of its operators is. */
+static int64_t newest_known(const char *domain) {
+  int64_t newest = 0;
+  if (tercel_onnx_same_domain(domain, "")) return TERCEL_ONNX_MAX_OPSET;
+  for (const tercel_onnx_row *row = tercel_onnx_rows(); row->op_type; row++)
+    if (strcmp(row->domain, domain) == 0 && row->since > newest) newest = row->since;
+  return newest;
+}
+
+/* An entry more for the model. */
+static tercel_status add_opset(tercel_onnx *o, const char *domain, int64_t version, tercel_error *err) {
+  tercel_onnx_opsets *const opsets = &o->model.opsets;
+  tercel_onnx_opset *const items = tercel_arena_alloc_array(&o->arena, opsets->count + 1, sizeof *items);
+  if (!items) return tercel_fail_memory(err, (opsets->count + 1) * sizeof *items, "the operator sets");
+  if (opsets->count > 0) memcpy(items, opsets->items, opsets->count * sizeof *items);
+  items[opsets->count] = (tercel_onnx_opset){.domain = domain, .version = version};
+  opsets->items = items;
+  opsets->count++;
+  return TERCEL_OK;
+}
+
+tercel_status tercel_onnx_get_version(tercel_onnx *o, const tercel_onnx_frame *frame, const char *domain, int64_t *out,
+                                      tercel_error *err) {
+  *out = imported_version(frame->opsets, domain);
+  if (*out == 0) *out = imported_version(&o->model.opsets, domain);
+  if (*out != 0) return TERCEL_OK;
+  *out = newest_known(domain);
+  if (*out == 0) return TERCEL_OK;
+  TERCEL_TRY(tercel_onnx_warn(
+      o, TERCEL_PROBLEM_VERSION, "add the domain, with its version, to the imports of operator sets", err,
+      "the model imports no version of domain '%s'; the newest that is known, %" PRId64 ", is assumed",
+      domain[0] ? domain : "ai.onnx", *out));
+  return add_opset(o, domain, *out, err);
 }
 
 const tercel_onnx_function *tercel_onnx_find_function(const tercel_onnx *o, const char *domain, const char *name,
@@ -52,12 +87,7 @@ static tercel_status check_model(tercel_onnx *o, tercel_error *err) {
   if (!m->graph)
     return tercel_fail(err, TERCEL_INVALID_MODEL, "no graph in it: not an ONNX model, or one that was cut");
   /* Before IR version 3 there were no opset imports: version 1 of ai.onnx was meant (onnx/docs/IR.md). */
-  if (m->opsets.count == 0 && m->ir_version < 3) {
-    m->opsets.items =
-        tercel_arena_copy(&o->arena, &(tercel_onnx_opset){.domain = "", .version = 1}, sizeof(tercel_onnx_opset));
-    if (!m->opsets.items) return tercel_fail_memory(err, sizeof(tercel_onnx_opset), "the operator set");
-    m->opsets.count = 1;
-  }
+  if (m->opsets.count == 0 && m->ir_version < 3) TERCEL_TRY(add_opset(o, "", 1, err));
   if (m->opsets.count == 0)
     return tercel_fail(err, TERCEL_INVALID_MODEL, "the model imports no operator set (IR version %" PRId64 ")",
                        m->ir_version);

@@ -1,4 +1,7 @@
 /* Errors of single things become notes, so that an import goes on and all of them are told at once. */
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "import/onnx/onnx.h"
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
@@ -42,5 +45,17 @@ tercel_status tercel_onnx_note(tercel_onnx *o, tercel_problem_kind kind, const t
                                   .node = name,
                                   .message = err->message,
                                   .advice = advice};
+  return tercel_problems_add(o->problems, &problem, err);
+}
+
+tercel_status tercel_onnx_warn(tercel_onnx *o, tercel_problem_kind kind, const char *advice, tercel_error *err,
+                               const char *format, ...) {
+  char message[TERCEL_ERROR_MESSAGE_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  tercel_log(TERCEL_LOG_WARNING, "%s", message);
+  const tercel_problem problem = {.level = TERCEL_CHECK_WARNING, .kind = kind, .message = message, .advice = advice};
   return tercel_problems_add(o->problems, &problem, err);
 }

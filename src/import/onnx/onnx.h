@@ -53,23 +53,32 @@ typedef struct tercel_onnx_frame {
   int depth;
 } tercel_onnx_frame;
 
-/* The names that nodes of one graph see.  A value that depends on something that was noted as an error is TERCEL_ONNX_POISON. */
+/* The names that nodes of one graph see.  A value that depends on something that was noted as an error is TERCEL_ONNX_POISON, an input
+ * that the call of a function leaves out TERCEL_ONNX_ABSENT: a node that names it has no such input. */
 typedef struct tercel_onnx_scope {
   const tercel_onnx_frame *frame;
   tercel_graph *graph;
   tercel_map values; /* name -> tercel_value */
 } tercel_onnx_scope;
 
-extern tercel_value tercel_onnx_poison_value;
+extern tercel_value tercel_onnx_poison_value, tercel_onnx_absent_value;
 #define TERCEL_ONNX_POISON (&tercel_onnx_poison_value)
+#define TERCEL_ONNX_ABSENT (&tercel_onnx_absent_value)
+
+/* Does a subgraph get the value through an input of its own?  Constants are copied into it. */
+static inline bool tercel_onnx_is_captured(const tercel_value *value) {
+  return value && value != TERCEL_ONNX_ABSENT && !value->constant;
+}
 
 /* ---- model.c ---- */
 
 /* The whole import.  storage: retained; NULL: data is borrowed. */
 tercel_status tercel_onnx_import(tercel_storage *storage, const void *data, size_t bytes, const char *folder,
                                  const tercel_import_options *options, tercel_imported *out, tercel_error *err);
-/* The version of a domain that nodes of this frame mean; 0: not imported. */
-int64_t tercel_onnx_version_of(const tercel_onnx_frame *frame, const char *domain);
+/* The version of a domain that nodes of this frame mean: what the function imports, else the model.  Where neither does (files in the
+ * wild leave com.microsoft out), the newest that is known is assumed, with a warning.  0: nothing is known of the domain. */
+tercel_status tercel_onnx_get_version(tercel_onnx *o, const tercel_onnx_frame *frame, const char *domain, int64_t *out,
+                                      tercel_error *err);
 bool tercel_onnx_has_operator(const char *domain, const char *name); /* in any version */
 bool tercel_onnx_same_domain(const char *a, const char *b);          /* "" and "ai.onnx" are the same */
 /* The model's function of that name; NULL: none. */
@@ -89,6 +98,9 @@ const char *tercel_onnx_node_label(tercel_onnx *o, const tercel_onnx_frame *fram
 tercel_status tercel_onnx_note(tercel_onnx *o, tercel_problem_kind kind, const tercel_onnx_frame *frame,
                                const tercel_onnx_node *node, const char *advice, tercel_status status,
                                tercel_error *err);
+/* Notes, and logs, what is wrong but can be put up with. */
+tercel_status tercel_onnx_warn(tercel_onnx *o, tercel_problem_kind kind, const char *advice, tercel_error *err,
+                               const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- review.c ---- */
 

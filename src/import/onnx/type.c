@@ -94,8 +94,12 @@ static bool contradicts(const tercel_type *declared, const tercel_type *inferred
   const tercel_shape *const a = &declared->shape, *const b = &inferred->shape;
   if (a->rank < 0 || b->rank < 0) return false;
   if (a->rank != b->rank) return true;
-  for (int i = 0; i < a->rank; i++)
-    if (tercel_dim_is_known(a->dims[i]) && tercel_dim_is_known(b->dims[i]) && a->dims[i] != b->dims[i]) return true;
+  for (int i = 0; i < a->rank; i++) {
+    if (!tercel_dim_is_known(b->dims[i])) continue;
+    if (tercel_dim_is_known(a->dims[i]) && a->dims[i] != b->dims[i]) return true;
+    for (int k = 0; k < i; k++) /* one name for two sizes */
+      if (a->dims[k] == a->dims[i] && tercel_dim_is_known(b->dims[k]) && b->dims[k] != b->dims[i]) return true;
+  }
   return false;
 }
 
@@ -111,6 +115,7 @@ static tercel_status fail_contradiction(const tercel_value *value, const tercel_
   else
     tercel_text_add(&text, "is ");
   tercel_type_print(dims, &value->type, &text);
+  tercel_text_add(&text, " (a declaration that is out of date can be taken out of the file)");
   const tercel_status status = text.failed ? tercel_fail_memory(err, text.capacity, "a message")
                                            : tercel_fail(err, TERCEL_INVALID_MODEL, "%s", text.data);
   tercel_text_deinit(&text);
