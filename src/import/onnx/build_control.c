@@ -322,6 +322,7 @@ void tercel_onnx_build_scan8(tercel_onnx_call *c) {
   s.batch = tercel_onnx_ok(c) ? tercel_onnx_dim_of(c, s.inputs[0], 0) : 1;
   if (tercel_onnx_ok(c) && (s.batch < 1 || s.batch > 1024))
     tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "a batch of %" PRId64 " (-1: not known) is not supported", s.batch);
+  if (!tercel_onnx_ok(c)) return;
   const size_t room = (size_t)s.batch * c->num_outputs;
   tercel_value **const results = tercel_arena_alloc_array(&c->import->arena, room, sizeof *results);
   tercel_value **const parts = tercel_arena_alloc_array(&c->import->arena, (size_t)s.batch, sizeof *parts);
