@@ -6,11 +6,11 @@
 #include "ir/dtype.h"
 
 typedef struct tercel_datum {
-  const char *kind; /* "tensor", "sequence", "optional" or "optional_sequence", as in tercel_io */
+  const char *kind; /* "tensor", "sequence", "optional", "optional_sequence" or "map", as in tercel_io */
   const char *name; /* as the file gives it; "" when it gives none */
   tercel_view
       *views; /* one for a tensor; all elements of a sequence; none or one of an optional (an optional that holds a
-                         sequence shows the sequence's elements) */
+                         sequence shows the sequence's elements); keys and values of a map */
   size_t num_views;
   tercel_arena arena; /* owns all of it, strings too */
 } tercel_datum;

@@ -24,6 +24,8 @@ enum {
 /* SequenceProto's and OptionalProto's; both have name 1 and elem_type 2. */
 enum { HOLDER_NAME = 1, HOLDER_ELEM_TYPE = 2, HOLDER_TENSOR = 3, OPTIONAL_SEQUENCE = 5 };
 enum { ELEM_TENSOR = 1, ELEM_SEQUENCE = 3 };
+/* MapProto's. */
+enum { MAP_NAME = 1, MAP_INT_KEYS = 3, MAP_STRING_KEYS = 4, MAP_VALUES = 5 };
 
 /* The row of number n is ONNX's data type n, with the field that holds its elements when raw_data does not. */
 static const struct {
@@ -247,13 +249,97 @@ static tercel_status read_holder(tercel_pb message, bool optional, tercel_datum 
   return TERCEL_OK;
 }
 
+/* Keys of a map as a tensor: integers, packed or not, or strings. */
+typedef struct keys {
+  int64_t ints, strings;
+  tercel_view view;
+} keys;
+
+static tercel_status count_keys(keys *k, const tercel_pb_field *field, tercel_error *err) {
+  tercel_pb packed = field->bytes;
+  uint64_t number;
+  k->strings += field->number == MAP_STRING_KEYS;
+  if (field->number != MAP_INT_KEYS) return TERCEL_OK;
+  if (field->wire != TERCEL_PB_BYTES) k->ints++;
+  for (; field->wire == TERCEL_PB_BYTES && tercel_pb_left(&packed) > 0; k->ints++)
+    TERCEL_TRY(tercel_pb_varint(&packed, &number, err));
+  return TERCEL_OK;
+}
+
+static tercel_status put_keys(keys *k, const tercel_pb_field *field, int64_t *at, tercel_arena *arena,
+                              tercel_error *err) {
+  tercel_pb packed = field->bytes;
+  if (field->number == MAP_STRING_KEYS) {
+    const size_t length = tercel_pb_left(&field->bytes);
+    char *const text = tercel_arena_strndup(arena, (const char *)field->bytes.at, length);
+    if (!text) return tercel_fail_memory(err, length, "a key");
+    ((tercel_string *)k->view.data)[(*at)++] = (tercel_string){text, length};
+  }
+  if (field->number != MAP_INT_KEYS) return TERCEL_OK;
+  uint64_t number = field->number_value;
+  if (field->wire != TERCEL_PB_BYTES) ((int64_t *)k->view.data)[(*at)++] = (int64_t)number;
+  while (field->wire == TERCEL_PB_BYTES && tercel_pb_left(&packed) > 0) {
+    TERCEL_TRY(tercel_pb_varint(&packed, &number, err));
+    ((int64_t *)k->view.data)[(*at)++] = (int64_t)number;
+  }
+  return TERCEL_OK;
+}
+
+/* The values, which are one scalar each, as one tensor. */
+static tercel_status join_values(tercel_datum *out, int64_t count, tercel_view *to, tercel_error *err) {
+  if (count == 0 || out->num_views != (size_t)count)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "a map of %lld keys and %zu values", (long long)count, out->num_views);
+  const tercel_dtype dtype = out->views->dtype;
+  TERCEL_TRY(tercel_datum_alloc_view(&out->arena, dtype, 1, &count, 0, to, err));
+  for (int64_t i = 0; i < count; i++) {
+    if (out->views[i].dtype != dtype || tercel_view_num_elements(&out->views[i]) != 1 || tercel_dtype_bits(dtype) < 8)
+      return tercel_fail(err, TERCEL_UNSUPPORTED,
+                         "a map whose values are not one number (or string) each, of one type");
+    tercel_element_copy(to->data, i, out->views[i].data, 0, dtype);
+  }
+  return TERCEL_OK;
+}
+
+/* A MapProto: its keys and its values. */
+static tercel_status read_map(tercel_pb message, tercel_datum *out, tercel_error *err) {
+  tercel_pb rest = message, name = {0}, values = {0};
+  tercel_pb_field field;
+  bool more = true;
+  keys k = {0};
+  for (;;) {
+    TERCEL_TRY(tercel_pb_next(&rest, &field, &more, err));
+    if (!more) break;
+    if (field.number == MAP_NAME) name = field.bytes;
+    if (field.number == MAP_VALUES) values = field.bytes;
+    TERCEL_TRY(count_keys(&k, &field, err));
+  }
+  const int64_t count = k.ints + k.strings;
+  if (k.ints > 0 && k.strings > 0) return tercel_fail(err, TERCEL_INVALID_MODEL, "a map of integer and string keys");
+  TERCEL_TRY(read_holder(values, false, out, err));
+  TERCEL_TRY(set_name(out, &name, err));
+  tercel_view *const both = tercel_arena_alloc_array(&out->arena, 2, sizeof *both);
+  if (!both) return tercel_fail_memory(err, 2 * sizeof *both, "a map");
+  TERCEL_TRY(join_values(out, count, &both[1], err));
+  TERCEL_TRY(tercel_datum_alloc_view(&out->arena, k.strings > 0 ? TERCEL_DTYPE_STRING : TERCEL_DTYPE_I64, 1, &count, 0,
+                                     &k.view, err));
+  for (int64_t at = 0; at < count;) {
+    TERCEL_TRY(tercel_pb_next(&message, &field, &more, err));
+    TERCEL_TRY(put_keys(&k, &field, &at, &out->arena, err));
+  }
+  both[0] = k.view;
+  out->views = both;
+  out->num_views = 2;
+  return TERCEL_OK;
+}
+
 tercel_status tercel_tensorpb_parse(const void *data, size_t bytes, const char *kind, tercel_datum *out,
                                     tercel_error *err) {
   *out = (tercel_datum){.kind = kind, .name = ""};
   const tercel_pb message = tercel_pb_open(data, bytes);
   const bool optional = strcmp(kind, "optional") == 0 || strcmp(kind, "optional_sequence") == 0;
-  const tercel_status status =
-      strcmp(kind, "tensor") == 0 ? read_single(message, out, err) : read_holder(message, optional, out, err);
+  const tercel_status status = strcmp(kind, "tensor") == 0 ? read_single(message, out, err)
+                               : strcmp(kind, "map") == 0  ? read_map(message, out, err)
+                                                           : read_holder(message, optional, out, err);
   if (status != TERCEL_OK) tercel_datum_deinit(out);
   return status;
 }
@@ -353,6 +439,7 @@ tercel_status tercel_tensorpb_write(const char *path, const char *kind, const ch
                                     size_t num_views, tercel_error *err) {
   tercel_text text = {0};
   const bool tensor = strcmp(kind, "tensor") == 0;
+  if (strcmp(kind, "map") == 0) return tercel_fail(err, TERCEL_UNSUPPORTED, "maps can't be written as .pb");
   if ((tensor && num_views != 1) || (strcmp(kind, "optional") == 0 && num_views > 1))
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "%zu tensors can't be written as one %s", num_views, kind);
   if (tensor)

@@ -94,6 +94,37 @@ static void test_typed_fields(void **state) {
   check(WIRE("\x08\x00\x10\x01"), TERCEL_DTYPE_F32, "", 0);
 }
 
+/* {"a": 1.5, "b": 2} and {7: 1, -1: 2} (keys packed), as onnx.numpy_helper.from_dict writes them. */
+static void test_maps(void **state) {
+  (void)state;
+  tercel_error err = {0};
+  tercel_datum datum;
+#define VALUE(bits) "\x1a\x08\x10\x01\x4a\x04" bits
+#define VALUES(a, b) "\x2a\x14" VALUE(a) VALUE(b)
+  assert_ok(tercel_tensorpb_parse(WIRE("\x0a\x01m\x10\x08\x22\x01"
+                                       "a\x22\x01"
+                                       "b" VALUES("\0\0\xc0\x3f", "\0\0\0\x40")),
+                                  "map", &datum, &err),
+            &err);
+  assert_string_equal(datum.name, "m");
+  assert_int_equal(datum.num_views, 2);
+  assert_int_equal(((const tercel_string *)datum.views[0].data)[1].data[0], 'b');
+  assert_memory_equal(datum.views[1].data, ((const float[]){1.5f, 2}), 8);
+  tercel_datum_deinit(&datum);
+  assert_ok(tercel_tensorpb_parse(WIRE("\x10\x07\x1a\x0b\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" VALUES(
+                                      "\0\0\x80\x3f", "\0\0\0\x40")),
+                                  "map", &datum, &err),
+            &err);
+  assert_memory_equal(datum.views[0].data, ((const int64_t[]){7, -1}), 16);
+  tercel_datum_deinit(&datum);
+  assert_fails(tercel_tensorpb_parse(WIRE("\x18\x07" VALUES("\0\0\x80\x3f", "\0\0\0\x40")), "map", &datum, &err),
+               TERCEL_UNSUPPORTED, &err, "1 keys and 2 values");
+  assert_fails(
+      tercel_tensorpb_parse(WIRE("\x18\x07\x22\x01q" VALUES("\0\0\x80\x3f", "\0\0\0\x40")), "map", &datum, &err),
+      TERCEL_INVALID_MODEL, &err, "integer and string keys");
+  assert_fails(tercel_tensorpb_parse(WIRE(""), "map", &datum, &err), TERCEL_UNSUPPORTED, &err, "0 keys");
+}
+
 static void test_bad_files(void **state) {
   (void)state;
   static const struct {
@@ -147,7 +178,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_sequences_and_optionals),
       cmocka_unit_test(test_typed_fields),   cmocka_unit_test(test_bad_files),
-      cmocka_unit_test(test_without_memory),
+      cmocka_unit_test(test_without_memory), cmocka_unit_test(test_maps),
   };
   return cmocka_run_group_tests(tests, make_path, remove_path);
 }
