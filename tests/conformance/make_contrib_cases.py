@@ -350,6 +350,15 @@ def moves():
                         [n("Sub", ["arbr", "aibi"], ["r"]), n("Add", ["arbi", "aibr"], ["i"]), n("Concat", ["r", "i"], ["o0"], axis=-1)])
 
 
+def embedded():
+    ids, segments = integers(0, 10, (2, 4), np.int32), integers(0, 2, (2, 4), np.int32)
+    mask = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
+    tables = [integers(0, 255, shape, np.uint8) for shape in ((10, 8), (6, 8), (2, 8), (8,), (8,))]
+    scales = [scalar(0.01 * (k + 1)) for k in range(5)]
+    zeros = [scalar(100 + k, np.uint8) for k in range(5)]
+    yield Case("qembed_layer_norm", "QEmbedLayerNormalization", [ids, segments] + tables + [mask] + scales + zeros, 2)
+
+
 def regions():
     """Of ONNX itself, which has no case of it."""
     corners = np.sort(RNG.uniform(-2, 12, (6, 2, 2)), axis=1).reshape(6, 4)
@@ -378,7 +387,7 @@ def lists():
                    num_scan_inputs=1, **more)
 
 
-GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions, moves, lists)
+GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions, moves, lists, embedded)
 
 
 def main():

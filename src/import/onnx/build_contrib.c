@@ -241,21 +241,50 @@ static tercel_value *default_places(tercel_onnx_call *c, tercel_value *ids) {
                         tercel_onnx_scalar(c, TERCEL_DTYPE_I64, 1));
 }
 
-void tercel_onnx_build_embed_layer_norm(tercel_onnx_call *c) {
-  tercel_value *const ids = tercel_onnx_in(c, IDS), *const mask = tercel_onnx_in(c, MASK);
-  tercel_value *const given = tercel_onnx_in(c, POSITION_IDS);
-  if (tercel_onnx_get_int(c, "mask_index_type", 1) != 1)
-    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'mask_index_type' other than 1 is not supported");
-  tercel_value *sum = add(c, rows(c, tercel_onnx_in(c, WORDS), ids),
-                          rows(c, tercel_onnx_in(c, POSITIONS), given ? given : default_places(c, ids)));
-  if (tercel_onnx_in(c, SEGMENT_IDS))
-    sum = add(c, sum, rows(c, tercel_onnx_in(c, SEGMENTS), tercel_onnx_in(c, SEGMENT_IDS)));
-  tercel_onnx_return(c, 0,
-                     norm(c, sum, tercel_onnx_in(c, GAMMA), tercel_onnx_in(c, BETA), false, epsilon_of(c, 1e-12f), -1));
+/* The embeddings' tables and places, once read. */
+typedef struct embedding {
+  tercel_value *ids, *segment_ids, *words, *places_table, *segments, *gamma, *beta, *mask, *places;
+} embedding;
+
+static void embed(tercel_onnx_call *c, const embedding *e) {
+  tercel_value *sum =
+      add(c, rows(c, e->words, e->ids), rows(c, e->places_table, e->places ? e->places : default_places(c, e->ids)));
+  if (e->segment_ids) sum = add(c, sum, rows(c, e->segments, e->segment_ids));
+  tercel_onnx_return(c, 0, norm(c, sum, e->gamma, e->beta, false, epsilon_of(c, 1e-12f), -1));
   tercel_onnx_return(c, 2, sum);
   if (!tercel_onnx_wants_output(c, 1)) return;
-  static const int64_t last[] = {1}, first[] = {0};
+  static const int64_t last[] = {1};
   tercel_value *const zeros =
-      tercel_onnx_fill(c, tercel_onnx_scalar(c, TERCEL_DTYPE_I32, 0), tercel_onnx_dim_value(c, ids, first[0]));
-  tercel_onnx_return(c, 1, mask ? tercel_onnx_reduce(c, "sum", mask, last, 1, false) : zeros);
+      tercel_onnx_fill(c, tercel_onnx_scalar(c, TERCEL_DTYPE_I32, 0), tercel_onnx_dim_value(c, e->ids, 0));
+  tercel_onnx_return(c, 1, e->mask ? tercel_onnx_reduce(c, "sum", e->mask, last, 1, false) : zeros);
+}
+
+void tercel_onnx_build_embed_layer_norm(tercel_onnx_call *c) {
+  if (tercel_onnx_get_int(c, "mask_index_type", 1) != 1)
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'mask_index_type' other than 1 is not supported");
+  embed(c, &(embedding){tercel_onnx_in(c, IDS), tercel_onnx_in(c, SEGMENT_IDS), tercel_onnx_in(c, WORDS),
+                        tercel_onnx_in(c, POSITIONS), tercel_onnx_in(c, SEGMENTS), tercel_onnx_in(c, GAMMA),
+                        tercel_onnx_in(c, BETA), tercel_onnx_in(c, MASK), tercel_onnx_in(c, POSITION_IDS)});
+}
+
+/* Table i, of 8-bit integers, as floats: its scale is i - 2 inputs behind the mask, its zero point behind all scales. */
+static tercel_value *dequantized_table(tercel_onnx_call *c, size_t i) {
+  enum { FIRST_TABLE = 2, FIRST_SCALE = 8, FIRST_ZERO = 13 };
+  tercel_value *const x = tercel_onnx_in(c, i), *const scale = tercel_onnx_in(c, FIRST_SCALE + i - FIRST_TABLE);
+  tercel_value *const zero = tercel_onnx_in(c, FIRST_ZERO + i - FIRST_TABLE);
+  if (!x || !scale || !zero) return NULL;
+  return tercel_onnx_fn2(c, TERCEL_FN_MUL,
+                         tercel_onnx_fn2(c, TERCEL_FN_SUB, tercel_onnx_cast(c, x, TERCEL_DTYPE_F32),
+                                         tercel_onnx_cast(c, zero, TERCEL_DTYPE_F32)),
+                         scale);
+}
+
+/* ids, segment ids, tables of words, positions and segments, gamma, beta, mask; then their scales and zero points. */
+void tercel_onnx_build_qembed_layer_norm(tercel_onnx_call *c) {
+  tercel_value *tables[5];
+  for (size_t i = 0; i < 5; i++) tables[i] = dequantized_table(c, 2 + i);
+  if (!tables[0] || !tables[1] || !tables[3] || !tables[4] || (tercel_onnx_in(c, 1) && !tables[2]))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "a table, its scale or its zero point is absent");
+  embed(c, &(embedding){tercel_onnx_in(c, 0), tercel_onnx_in(c, 1), tables[0], tables[1], tables[2], tables[3],
+                        tables[4], tercel_onnx_in(c, 7), NULL});
 }
