@@ -6,7 +6,7 @@
 
 typedef struct options {
   bool json, no_mmap, errors_only;
-  tercel_cli_list allow_external;
+  tercel_cli_list allow_external, plugins;
 } options;
 
 static const tercel_cli_option own[] = {
@@ -17,6 +17,8 @@ static const tercel_cli_option own[] = {
     {"errors", TERCEL_CLI_FLAG, offsetof(options, errors_only), NULL, "print no warnings and no notes", NULL},
     {"allow-external", TERCEL_CLI_LIST, offsetof(options, allow_external), "DIR",
      "as for `tercel run`: external data may lie in DIR, too", NULL},
+    {"plugin", TERCEL_CLI_LIST, offsetof(options, plugins), "FILE.so", "as for `tercel run`: operators of your own",
+     NULL},
     {"no-mmap", TERCEL_CLI_FLAG, offsetof(options, no_mmap), NULL, "read the file instead of mapping it", NULL},
     {0}};
 static const tercel_cli_group groups[] = {{"options", own, 0}, {0}};
@@ -137,11 +139,15 @@ int tercel_cli_check(int argc, char **argv) {
   tercel_check *check = NULL;
   int exit_code;
   if (!tercel_cli_parse(&usage, argc, argv, &o, &operands, &exit_code)) return exit_code;
+  tercel_operators *operators = NULL;
+  tercel_status status = tercel_cli_load_plugins(&o.plugins, &operators, &err);
   const tercel_model_options wanted = {.size = sizeof wanted,
                                        .no_mmap = o.no_mmap,
                                        .allow_external = o.allow_external.items,
-                                       .num_allow_external = (size_t)o.allow_external.count};
-  tercel_status status = tercel_model_check(operands.items[0], &wanted, &check, &err);
+                                       .num_allow_external = (size_t)o.allow_external.count,
+                                       .operators = operators};
+  if (status == TERCEL_OK) status = tercel_model_check(operands.items[0], &wanted, &check, &err);
+  tercel_operators_destroy(operators);
   if (status == TERCEL_OK && o.json) status = print_json(&o, check, &err);
   if (status == TERCEL_OK && !o.json) {
     print_rows(&o, check);

@@ -103,6 +103,7 @@ def test_custom_op(example, distances, classifier):
     (["inspect", "--plan"], "example.Haversine"),
     (["inspect", "--text"], '= "example.Haversine"(%a, %b)'),
     (["explain"], ""),
+    (["check"], "runs"),
 ])
 def test_custom_op_as_a_plugin(build, distances, command, shown):
     result = subprocess.run([build / "tercel", *command, distances, "--plugin", build / "examples/custom_op.so"],
