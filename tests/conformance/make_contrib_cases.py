@@ -348,6 +348,7 @@ def moves():
                          n("Split", ["b"], ["br", "bi"], axis=-1, num_outputs=2)] +
                         [n("Mul", [p, q], [p + q]) for p in ("ar", "ai") for q in ("br", "bi")] +
                         [n("Sub", ["arbr", "aibi"], ["r"]), n("Add", ["arbi", "aibr"], ["i"]), n("Concat", ["r", "i"], ["o0"], axis=-1)])
+    yield Case("inverse", "Inverse", [normal(2, 3, 5, 5)])
 
 
 def embedded():

@@ -56,6 +56,22 @@ static void test_det(void **state) {
                0);
 }
 
+static void test_inverse(void **state) {
+  (void)state;
+  check_type("%x: f32[b, n, n]", "%y = inverse(%x)\nreturn %y", "f32[b, n, n]");
+  check_rejects("%x: f32[2, 3]", "%y = inverse(%x)\nreturn %y", TERCEL_INVALID_MODEL, "last dims are 2 and 3");
+  check_rejects("%x: f32[2]", "%y = inverse(%x)\nreturn %y", TERCEL_INVALID_MODEL, "input of rank 1");
+  check_rejects("%x: i32[2, 2]", "%y = inverse(%x)\nreturn %y", TERCEL_INVALID_MODEL, "input is i32");
+  /* The first needs its rows swapped; nothing is the inverse of nothing. */
+  check_values("%x: f64[2, 2, 2] = constant data(0, 2, 4, 0, 1, 2, 3, 4)\n%y = inverse(%x)\n"
+               "%w: f64[2, 2, 2] = constant data(0, 0.25, 0.5, 0, -2, 1, 1.5, -0.5)\n"
+               "%e: f32[3, 0, 0] = constant zeros()\n%z = inverse(%e)\nreturn %y, %w, %z, %e",
+               1e-15);
+  check_values("%x: f32[2, 2] = constant data(0, 0, 0, 0)\n%y = inverse(%x)\n"
+               "%w: f32[2, 2] = constant data(nan, nan, nan, nan)\nreturn %y, %w",
+               0);
+}
+
 static void test_cumulative(void **state) {
   (void)state;
 #define AXIS0 "%a: i64[] = constant data(0)\n"
@@ -125,9 +141,10 @@ static void test_unique(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_einsum_types),     cmocka_unit_test(test_einsum_errors),
-                                     cmocka_unit_test(test_einsum_values),    cmocka_unit_test(test_det),
-                                     cmocka_unit_test(test_cumulative),       cmocka_unit_test(test_bitcast),
-                                     cmocka_unit_test(test_reverse_sequence), cmocka_unit_test(test_unique)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_einsum_types),  cmocka_unit_test(test_einsum_errors),
+                                     cmocka_unit_test(test_einsum_values), cmocka_unit_test(test_det),
+                                     cmocka_unit_test(test_inverse),       cmocka_unit_test(test_cumulative),
+                                     cmocka_unit_test(test_bitcast),       cmocka_unit_test(test_reverse_sequence),
+                                     cmocka_unit_test(test_unique)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
