@@ -41,8 +41,8 @@ struct tercel_plan {
 /* Chooses and prepares kernels for every node of the graph, which must be inferred and outlive the plan.
  * Constants that a kernel packed whole and that nobody else reads are dropped from the graph's memory.
  * UNSUPPORTED names every node that has no kernel. */
-tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, int num_threads,
-                                 tercel_plan **out, tercel_error *err);
+tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, int num_threads, tercel_plan **out,
+                                 tercel_error *err);
 void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
 
 /* The kernel that a plan would run the node with; NULL: there is none. */
