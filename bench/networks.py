@@ -19,6 +19,10 @@ def constant(value, dtype, *shape):
     return lambda random: numpy.full(shape, value, dtype)
 
 
+def listed(values, dtype):
+    return lambda random: numpy.array(values, dtype)
+
+
 # name: {input: how it is made}
 NETWORKS = {
     "magika": {"bytes": integers(0, 257, "int32", 1, 2048)},
@@ -32,6 +36,17 @@ NETWORKS = {
     "vit-s-focus": {"input_image": floats(1, 3, 224, 224)},
     "minilm-l3": {"input_ids": integers(1000, 30000, "int64", 1, 128),
                   "attention_mask": constant(1, "int64", 1, 128)},
+    "minilm-l6-int8": {"input_ids": integers(1000, 30000, "int64", 1, 128),
+                       "attention_mask": constant(1, "int64", 1, 128), "token_type_ids": constant(0, "int64", 1, 128)},
+    "t5s-encoder-int8": {"input_ids": integers(3, 32000, "int64", 1, 36), "attention_mask": constant(1, "int64", 1, 36)},
+    "t5s-decoder-int8": {"input_ids": integers(3, 32000, "int64", 1, 6), "encoder_hidden_states": floats(1, 36, 512),
+                         "encoder_attention_mask": constant(1, "int64", 1, 36)},
+    "speaker-lstm-int8": {"mel_window": floats(1, 80, 40)},
+    "minimol-gnn": {"feat": floats(27, 85), "edge_feat": floats(56, 13), "edge_index": integers(0, 27, "int64", 2, 56),
+                    "laplacian_eigvec": floats(27, 8), "laplacian_eigval": floats(27, 8), "rw_return_probs": floats(27, 16),
+                    "batch": listed([0] * 14 + [1] * 13, "int64"), "graph_slots": constant(0, "float32", 2)},
+    "knn-trees": {"input": integers(0, 8, "float32", 36, 4)},
+    "silero-vad-half": {"input": floats(1, 576), "state": floats(2, 1, 128)},
     "silero-vad": {"input": floats(1, 576), "state": floats(2, 1, 128), "sr": constant(16000, "int64")},
     "dnsmos": {"input_1": floats(1, 144160)},
     "basic-pitch": {"serving_default_input_2:0": floats(1, 43844, 1)},

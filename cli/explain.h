@@ -18,6 +18,7 @@ typedef struct tercel_explain_pass {
   const char *what;
   size_t num_made;
   double with_ms, without_ms; /* medians of runs with all passes, and without this one; 0: not measured */
+  double won; /* the share of the time without it: of the median of pairs, so that a busy machine counts less */
 } tercel_explain_pass;
 
 /* A step of the engine. */

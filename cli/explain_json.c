@@ -70,7 +70,8 @@ static void add_passes(tercel_text *to, const tercel_explanation *e) {
     tercel_text_add(to, ", \"runs\": %zu, \"us\": %.6g, \"made\": %zu", pass->time.num_runs, pass->time.total_us,
                     pass->num_made);
     if (pass->without_ms > 0)
-      tercel_text_add(to, ", \"model_ms_without\": %.6g, \"model_ms_with\": %.6g", pass->without_ms, pass->with_ms);
+      tercel_text_add(to, ", \"model_ms_without\": %.6g, \"model_ms_with\": %.6g, \"won\": %.3g", pass->without_ms,
+                      pass->with_ms, pass->won);
     tercel_text_add(to, "}");
   }
   tercel_text_add(to, "\n  ]\n}\n");

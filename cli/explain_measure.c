@@ -11,7 +11,7 @@ typedef struct pair {
   const tercel_cli_session *with;
   tercel_cli_session without;
   tercel_cli_data with_data, without_data;
-  double with_ms[MAX_RUNS], without_ms[MAX_RUNS];
+  double with_ms[MAX_RUNS], without_ms[MAX_RUNS], won[MAX_RUNS];
   int count;
 } pair;
 
@@ -68,6 +68,8 @@ static tercel_status measure_pass(const tercel_cli_engine *options, const tercel
   TERCEL_CHECK(build_without(options, pass->time.name, p->with, &p->without, err));
   TERCEL_CHECK(tercel_cli_read_inputs(p->without.engine, inputs, &p->without_data, err));
   TERCEL_CHECK(run_in_turn(p, err));
+  for (int i = 0; i < p->count; i++) p->won[i] = 1 - p->with_ms[i] / p->without_ms[i];
+  pass->won = median(p->won, p->count);
   pass->with_ms = median(p->with_ms, p->count);
   pass->without_ms = median(p->without_ms, p->count);
 done:

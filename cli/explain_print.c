@@ -92,7 +92,7 @@ void tercel_explain_print_passes(const tercel_explanation *e) {
     const tercel_explain_pass *const pass = &e->passes[i];
     printf("%7.2f %7zu %6zu", pass->time.total_us / 1e3, pass->time.num_runs, pass->num_made);
     if (pass->without_ms > 0)
-      printf("  %10.2f %8.2f %3.0f%%", pass->without_ms, pass->with_ms, 100 * (1 - pass->with_ms / pass->without_ms));
+      printf("  %10.2f %8.2f %3.0f%%", pass->without_ms, pass->with_ms, 100 * pass->won);
     else if (e->is_measured)
       printf("  %10s %8s %4s", "-", "-", "-");
     printf("  %s: %s\n", pass->time.name, pass->what);

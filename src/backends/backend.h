@@ -74,5 +74,9 @@ const tercel_kernel *tercel_reference_kernel(void);
 
 /* The CPU backend at the level in force (tercel_cpu_current). */
 const tercel_backend *tercel_cpu_backend(void);
+/* A tercel_eval_fn: tercel_eval_node with that backend's kernels, on this thread, where they have much to do; so that weights which a network
+ * keeps in another form (8 bits and a scale) don't take seconds to fold.  Few elements are left to the reference. */
+tercel_status tercel_cpu_eval_node(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
+                                   tercel_storage **storages_out, tercel_error *err);
 
 #endif

@@ -36,6 +36,9 @@ tercel_fact tercel_value_fact(const tercel_value *value);
  * caller's).  Absent outputs: NULL in storages_out.  For folding and tests. */
 tercel_status tercel_eval_node(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
                                tercel_storage **storages_out, tercel_error *err);
+/* What stands for it where something faster is at hand. */
+typedef tercel_status (*tercel_eval_fn)(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
+                                        tercel_storage **storages_out, tercel_error *err);
 
 /* Helpers that op files share. */
 

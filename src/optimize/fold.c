@@ -1,4 +1,5 @@
-/* Constant folding: what depends on constants only is computed now, by the operators' reference kernels.
+/* Constant folding: what depends on constants only is computed now, by the operators' reference kernels
+ * or what the caller has in their place (context->eval).
  *
  * Not folded: what would store much more than it reads (a mask expanded from one number is cheaper made in each run
  * than kept), and what would take the reference kernel too long. */
@@ -64,7 +65,7 @@ static tercel_status fold(tercel_node *node, const tercel_tensor *const *in, ter
   tercel_error why = {0};
   tercel_storage **const storages = tercel_arena_alloc_array(scratch, node->num_outputs, sizeof(void *));
   if (!storages) return tercel_fail_memory(err, node->num_outputs * sizeof(void *), "constant folding");
-  tercel_status status = tercel_eval_node(node, in, out, storages, &why);
+  tercel_status status = context->eval(node, in, out, storages, &why);
   if (status == TERCEL_OUT_OF_MEMORY) return tercel_fail(err, status, "%s", why.message);
   if (status != TERCEL_OK) return tercel_refused(context, "fold", node, err, "%s", why.message);
   status = tercel_made(context, "fold", node, NULL, err);

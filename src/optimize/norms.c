@@ -199,6 +199,7 @@ static tercel_status apply_norm(tercel_pass_context *context, const char *name, 
     n.bias = constant_operand(add, TERCEL_FN_ADD, result);
     chain[length++] = add;
   }
+  if (tercel_value_num_uses(chain[length - 1]->outputs[0]) == 0) return TERCEL_OK; /* was replaced before */
   tercel_pattern p = {0};
   while (length > 0) tercel_pattern_add(&p, chain[--length]);
   for (int i = 1; i < found.num_nodes; i++) tercel_pattern_add(&p, found.nodes[i]);

@@ -110,7 +110,8 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
   tercel_savings_init(&savings);
   tercel_pass_context context = {.decisions = decisions,
                                  .savings = decisions->count_savings ? &savings : NULL,
-                                 .shapes_only = options->shapes_only};
+                                 .shapes_only = options->shapes_only,
+                                 .eval = options->eval ? options->eval : tercel_eval_node};
   decisions->before.num_nodes = tercel_graph_count_nodes(graph);
   tercel_status status = TERCEL_OK;
   if (context.savings) TERCEL_CHECK(tercel_savings_count(&savings, graph, &decisions->before, err));

@@ -36,6 +36,7 @@ typedef struct tercel_optimize_options {
   bool verify;          /* check the graph after every pass that changed something */
   int level;            /* 0: the last stage; else no stage beyond it */
   bool shapes_only;     /* for checks: large constants are not read, and so neither folded nor scaled */
+  tercel_eval_fn eval;  /* computes nodes that are folded; NULL: their reference kernels do (tercel_eval_node) */
 } tercel_optimize_options;
 
 /* Optimizes in place.  options and decisions may be NULL.  INVALID_ARGUMENT names a pass that does not exist; a
@@ -50,6 +51,7 @@ typedef struct tercel_pass_context {
   const char *pass; /* name of the one that runs */
   tercel_decisions *decisions;
   bool shapes_only;               /* as in the options */
+  tercel_eval_fn eval;            /* likewise; never NULL */
   bool changed;                   /* set by every rewrite */
   struct tercel_savings *savings; /* NULL: not counted */
 } tercel_pass_context;

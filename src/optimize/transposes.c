@@ -88,6 +88,29 @@ static tercel_status apply_reshape(tercel_pass_context *context, const char *nam
   return tercel_rewrite_node(context, name, node, made->outputs[0], err);
 }
 
+/* The last two dims swapped in a view that merges those before them, then split again: torch's exporter spells attention's keys so. */
+static tercel_status apply_batched(tercel_pass_context *context, const char *name, tercel_node *node,
+                                   tercel_error *err) {
+  const tercel_node *const transpose = tercel_producer(node->inputs[0], TERCEL_OP_TRANSPOSE);
+  const tercel_node *const merge = transpose ? tercel_producer(transpose->inputs[0], TERCEL_OP_RESHAPE) : NULL;
+  perm p;
+  if (!merge || !read_perm(transpose, &p) || p.rank != 3 || p.at[0] != 0 || p.at[1] != 2) return TERCEL_OK;
+  const tercel_shape *const from = &merge->inputs[0]->type.shape, *const merged = &merge->outputs[0]->type.shape;
+  const tercel_shape *const to = &node->outputs[0]->type.shape;
+  perm swap = {.rank = from->rank};
+  if (from->rank < 3 || to->rank != from->rank) return TERCEL_OK;
+  for (int i = 0; i < from->rank; i++) {
+    swap.at[i] = i < from->rank - 2 ? i : 2 * from->rank - 3 - i;
+    if (to->dims[i] != from->dims[swap.at[i]]) return TERCEL_OK;
+  }
+  if (merged->dims[1] != from->dims[from->rank - 2] || merged->dims[2] != from->dims[from->rank - 1]) return TERCEL_OK;
+  tercel_node *made;
+  TERCEL_TRY(add_transpose(merge->inputs[0], &swap, node, node, &made, err));
+  TERCEL_TRY(tercel_node_add_sources(made, transpose, err));
+  TERCEL_TRY(tercel_node_add_sources(made, merge, err));
+  return tercel_rewrite_node(context, name, node, made->outputs[0], err);
+}
+
 /* ---- matmul ---- */
 
 /* An operand whose last two dims are swapped is read so; one whose rows end up scattered is transposed by whole rows
@@ -350,11 +373,17 @@ static tercel_status apply_sink_pad(tercel_pass_context *context, const char *na
 }
 
 static const tercel_rule rules[] = {
-    {"identity", TERCEL_OP_TRANSPOSE, apply_identity}, {"merge", TERCEL_OP_TRANSPOSE, apply_merge},
-    {"reshape", TERCEL_OP_TRANSPOSE, apply_reshape},   {"matmul", TERCEL_OP_MATMUL, apply_matmul},
-    {"sink", TERCEL_OP_POINTWISE, apply_sink_many},    {"sink", TERCEL_OP_CONCAT, apply_sink_many},
-    {"sink", TERCEL_OP_SOFTMAX, apply_sink_softmax},   {"sink", TERCEL_OP_REDUCE, apply_sink_reduce},
-    {"sink", TERCEL_OP_PAD, apply_sink_pad},           {0},
+    {"identity", TERCEL_OP_TRANSPOSE, apply_identity},
+    {"merge", TERCEL_OP_TRANSPOSE, apply_merge},
+    {"reshape", TERCEL_OP_TRANSPOSE, apply_reshape},
+    {"matmul", TERCEL_OP_MATMUL, apply_matmul},
+    {"sink", TERCEL_OP_POINTWISE, apply_sink_many},
+    {"sink", TERCEL_OP_CONCAT, apply_sink_many},
+    {"sink", TERCEL_OP_SOFTMAX, apply_sink_softmax},
+    {"sink", TERCEL_OP_REDUCE, apply_sink_reduce},
+    {"sink", TERCEL_OP_PAD, apply_sink_pad},
+    {"batched", TERCEL_OP_RESHAPE, apply_batched},
+    {0},
 };
 
 tercel_status tercel_pass_transposes(tercel_graph *graph, tercel_pass_context *context, tercel_error *err) {

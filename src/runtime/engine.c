@@ -53,7 +53,8 @@ static void count_mapped(const tercel_step *step, int depth, void *user) {
 }
 
 static tercel_status optimize(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
-  const tercel_optimize_options wanted = {.disabled = options->disable_passes, .verify = options->check != 0};
+  const tercel_optimize_options wanted = {
+      .disabled = options->disable_passes, .verify = options->check != 0, .eval = tercel_cpu_eval_node};
   tercel_graph *compact = NULL;
   engine->decisions.count_savings = options->count_savings != 0;
   TERCEL_TRY(tercel_optimize(engine->graph, &wanted, &engine->decisions, err));

@@ -1,6 +1,7 @@
 /* Runs a real network on the inputs of tests/models/cases and compares with what ONNX Runtime answered (make_cases.py says
  * what is in a case's file).  An output passes within 1e-4 of its largest magnitude, or 4 times the noise that ONNX Runtime's own
- * optimizations make, whichever is more; integers and bools must be equal. */
+ * optimizations make, or (networks that quantize as they go) twice what a rounding more or less in their inputs moves, whichever is most; integers
+ * and bools must be equal. */
 #ifndef TERCEL_TESTS_MODELS_CHECK_H
 #define TERCEL_TESTS_MODELS_CHECK_H
 

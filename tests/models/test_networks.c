@@ -5,9 +5,10 @@
 #include <stdio.h>
 
 static const char *const names[] = {
-    "magika",         "ppocrv4-det",   "ppocrv4-rec", "ppocrv2-cls", "orientation-lcnet",
-    "layout-picodet", "resnet50-thin", "yolov8n-320", "vit-s-focus", "minilm-l3",
-    "silero-vad",     "dnsmos",        "basic-pitch"};
+    "magika",        "ppocrv4-det",    "ppocrv4-rec",      "ppocrv2-cls",      "orientation-lcnet", "layout-picodet",
+    "resnet50-thin", "yolov8n-320",    "vit-s-focus",      "minilm-l3",        "silero-vad",        "dnsmos",
+    "basic-pitch",   "minilm-l6-int8", "t5s-encoder-int8", "t5s-decoder-int8", "speaker-lstm-int8", "minimol-gnn",
+    "knn-trees",     "silero-vad-half"};
 enum { NUM_NETWORKS = sizeof names / sizeof *names };
 
 static void optimized(void **state) { check_network(*state, &(check_options){.num_threads = 2}); }
