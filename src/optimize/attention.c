@@ -75,7 +75,7 @@ static bool is_plain_product(const tercel_pattern *p, const tercel_node *matmul)
                                  matmul->inputs[i]->type.shape.rank, RANK);
   if (tercel_node_int(matmul, "trans_a"))
     return tercel_pattern_miss(p, "'%.100s' is read transposed", matmul->inputs[0]->name);
-  if (matmul->num_inputs > 2)
+  if (matmul->num_inputs > 2 || tercel_node_program(matmul, "epilogue"))
     return tercel_pattern_miss(p, "'%.100s' has a bias or was fused with what follows it", matmul->name);
   return true;
 }

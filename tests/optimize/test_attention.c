@@ -97,6 +97,11 @@ static void test_near_misses(void **state) {
   test_assert_refused("attention",
                       GRAPH(HEADS, "%a = matmul(%q, %k) {trans_b = 1, alpha = -1} " WEIGHTS("a") MIX "return %y "),
                       "a factor of -1");
+  /* a cap of the scores, fused already */
+  test_assert_refused(
+      "attention",
+      GRAPH(HEADS, "%a = matmul(%q, %k) {trans_b = 1, epilogue = {1: tanh(%0)}} " WEIGHTS("a") MIX "return %y "),
+      "'a' has a bias or was fused with what follows it");
 }
 
 /* torch's exporter swaps the last two dims under merged ones. */
