@@ -360,6 +360,17 @@ def embedded():
     yield Case("qembed_layer_norm", "QEmbedLayerNormalization", [ids, segments] + tables + [mask] + scales + zeros, 2)
 
 
+def of_tensorflow():
+    """What tf2onnx writes."""
+    x = normal(2, 3, 5, 6)
+    boxes = np.array([[0, 0, 1, 1], [0.2, 0.1, 0.7, 0.9], [-0.3, 0.5, 0.5, 1.2], [0.9, 0.8, 0.1, 0.2]], F)
+    for name, size in (("", [3, 4]), ("_point", [1, 1])):
+        yield Case("crop_and_resize" + name, "CropAndResize", [x, boxes, np.array([0, 1, 1, 0], np.int32), np.array(size, np.int32)],
+                   constants=(3,), extrapolation_value=-1.5)
+    yield Case("conv_transpose_dynamic_pads", "ConvTransposeWithDynamicPads",
+               [normal(1, 4, 3, 3), normal(4, 2, 3, 3), np.array([1, 0, 1, 2]), normal(2)], constants=(2,), strides=[2, 2])
+
+
 def regions():
     """Of ONNX itself, which has no case of it."""
     corners = np.sort(RNG.uniform(-2, 12, (6, 2, 2)), axis=1).reshape(6, 4)
@@ -388,7 +399,7 @@ def lists():
                    num_scan_inputs=1, **more)
 
 
-GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions, moves, lists, embedded)
+GROUPS = (activations, products, norms, attention, grouped, blocks, quantized, recurrent, regions, moves, lists, embedded, of_tensorflow)
 
 
 def main():

@@ -122,3 +122,99 @@ void tercel_onnx_build_complex_mul(tercel_onnx_call *c) {
   const int rank = tercel_onnx_rank(c, pair[0]);
   tercel_onnx_return(c, 0, tercel_onnx_concat(c, pair, 2, rank - 1));
 }
+
+/* ---- pictures ---------------------------------------------------------------------------------------------------------- */
+
+/* Pads as an input: they must be constant. */
+void tercel_onnx_build_conv_transpose_pads(tercel_onnx_call *c) {
+  int64_t pads[2 * TERCEL_MAX_SPATIAL];
+  size_t count = 0;
+  if (tercel_onnx_ok(c) && tercel_onnx_in(c, 2) &&
+      !tercel_onnx_known_ints(c, tercel_onnx_in(c, 2), pads, sizeof pads / sizeof *pads, &count))
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "pads that are not constant are not supported");
+  if (strcmp(tercel_onnx_get_text(c, "auto_pad", "NOTSET"), "NOTSET") != 0)
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'auto_pad' other than NOTSET is not supported");
+  tercel_onnx_check_kernel_shape(c, tercel_onnx_in(c, 1));
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_conv_transpose, 1, tercel_onnx_in(c, 0), tercel_onnx_in(c, 1),
+                                           tercel_onnx_in(c, 3));
+  static const char *const lists[] = {"strides", "dilations", "output_padding"};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) tercel_onnx_copy_ints(c, n, lists[i]);
+  tercel_onnx_copy_int(c, n, "group");
+  if (count > 0) tercel_onnx_set_ints(c, n, "pads", pads, count);
+  tercel_onnx_return(c, 0, tercel_onnx_end(c, n));
+}
+
+static tercel_value *column(tercel_onnx_call *c, tercel_value *boxes, int64_t i) {
+  return tercel_onnx_slice(c, boxes, 1, i, i + 1);
+}
+
+/* Where the samples of each box lie along a dim of the picture: [boxes, count]; *last: the place of its last row or column. */
+static tercel_value *sample_places(tercel_onnx_call *c, tercel_value *boxes, int64_t low, tercel_value *size,
+                                   int64_t count, tercel_value **last) {
+  tercel_value *const begin = column(c, boxes, low), *const end = column(c, boxes, low + 2);
+  *last = tercel_onnx_fn_number(c, TERCEL_FN_ADD, tercel_onnx_cast(c, size, TERCEL_DTYPE_F32), -1);
+  if (count == 1) {
+    tercel_value *const middle =
+        tercel_onnx_fn_number(c, TERCEL_FN_MUL, tercel_onnx_fn2(c, TERCEL_FN_ADD, begin, end), 0.5);
+    return tercel_onnx_fn2(c, TERCEL_FN_MUL, middle, *last);
+  }
+  tercel_value *const steps = tercel_onnx_op(c, &tercel_op_range, tercel_onnx_scalar(c, TERCEL_DTYPE_F32, 0),
+                                             tercel_onnx_scalar(c, TERCEL_DTYPE_F32, (double)count),
+                                             tercel_onnx_scalar(c, TERCEL_DTYPE_F32, 1));
+  tercel_value *const span = tercel_onnx_fn2(c, TERCEL_FN_MUL, tercel_onnx_fn2(c, TERCEL_FN_SUB, end, begin), *last);
+  tercel_value *const step = tercel_onnx_fn_number(c, TERCEL_FN_DIV, span, (double)(count - 1));
+  return tercel_onnx_fn2(c, TERCEL_FN_ADD, tercel_onnx_fn2(c, TERCEL_FN_MUL, begin, *last),
+                         tercel_onnx_fn2(c, TERCEL_FN_MUL, steps, step));
+}
+
+/* -1 .. 1 over a dim; a dim of one element: -1. */
+static tercel_value *normalized(tercel_onnx_call *c, tercel_value *places, tercel_value *last) {
+  tercel_value *const span = tercel_onnx_fn_number(c, TERCEL_FN_MAX, last, 1);
+  tercel_value *const doubled =
+      tercel_onnx_fn_number(c, TERCEL_FN_MUL, tercel_onnx_fn2(c, TERCEL_FN_DIV, places, span), 2);
+  return tercel_onnx_fn_number(c, TERCEL_FN_ADD, doubled, -1);
+}
+
+static tercel_value *within(tercel_onnx_call *c, tercel_value *places, tercel_value *last) {
+  return tercel_onnx_fn2(c, TERCEL_FN_AND, tercel_onnx_fn_number(c, TERCEL_FN_GREATER_EQUAL, places, 0),
+                         tercel_onnx_fn2(c, TERCEL_FN_LESS_EQUAL, places, last));
+}
+
+/* x, boxes (y, x of two corners, 0 to 1 over the picture), the picture of each box, size of the crops: samples of the box's own grid, corners
+ * on corners, which lie outside the picture: a constant. */
+void tercel_onnx_build_crop_and_resize(tercel_onnx_call *c) {
+  tercel_value *const x = tercel_onnx_in(c, 0), *const boxes = tercel_onnx_in(c, 1);
+  int64_t size[2] = {0, 0};
+  size_t count = 0;
+  if (strcmp(tercel_onnx_get_text(c, "mode", "bilinear"), "bilinear") != 0)
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attribute 'mode' other than bilinear is not supported");
+  if (tercel_onnx_ok(c) && (!tercel_onnx_known_ints(c, tercel_onnx_in(c, 3), size, 2, &count) || count != 2 ||
+                            size[0] < 1 || size[1] < 1 || size[0] > INT32_MAX || size[1] > INT32_MAX))
+    tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "a crop size that is not two constant numbers of 1 or more");
+  if (tercel_onnx_ok(c) && (tercel_onnx_rank(c, x) != 4 || tercel_onnx_rank(c, boxes) != 2))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "input and boxes of ranks %d and %d, want 4 and 2",
+                     tercel_onnx_rank(c, x), tercel_onnx_rank(c, boxes));
+  if (!tercel_onnx_ok(c)) return;
+  static const int64_t row[] = {2}, columns[] = {1}, pair[] = {3}, planes[] = {1};
+  tercel_value *bottom, *right;
+  tercel_value *const ys = sample_places(c, boxes, 0, tercel_onnx_dim_value(c, x, 2), size[0], &bottom);
+  tercel_value *const xs = sample_places(c, boxes, 1, tercel_onnx_dim_value(c, x, 3), size[1], &right);
+  tercel_value *const shape[] = {tercel_onnx_dim_value(c, boxes, 0), tercel_onnx_i64s(c, size, 2)};
+  tercel_value *const whole = tercel_onnx_concat(c, shape, 2, 0);
+  tercel_value *const down = tercel_onnx_unsqueeze(c, normalized(c, ys, bottom), row, 1);
+  tercel_value *const across = tercel_onnx_unsqueeze(c, normalized(c, xs, right), columns, 1);
+  tercel_value *const both[] = {tercel_onnx_unsqueeze(c, tercel_onnx_op(c, &tercel_op_expand, across, whole), pair, 1),
+                                tercel_onnx_unsqueeze(c, tercel_onnx_op(c, &tercel_op_expand, down, whole), pair, 1)};
+  tercel_value *const pictures = tercel_onnx_op(c, &tercel_op_gather, x, tercel_onnx_in(c, 2));
+  tercel_node *const n = tercel_onnx_begin(c, &tercel_op_grid_sample, 1, pictures, tercel_onnx_concat(c, both, 2, 3));
+  tercel_onnx_set_text(c, n, "mode", "linear");
+  tercel_onnx_set_text(c, n, "padding", "border");
+  tercel_onnx_set_int(c, n, "align_corners", 1);
+  tercel_value *const inside =
+      tercel_onnx_fn2(c, TERCEL_FN_AND, tercel_onnx_unsqueeze(c, within(c, ys, bottom), row, 1),
+                      tercel_onnx_unsqueeze(c, within(c, xs, right), columns, 1));
+  tercel_value *const outside = tercel_onnx_scalar_like(c, x, tercel_onnx_get_float(c, "extrapolation_value", 0));
+  tercel_onnx_return(c, 0,
+                     tercel_onnx_fn3(c, TERCEL_FN_SELECT, tercel_onnx_unsqueeze(c, inside, planes, 1),
+                                     tercel_onnx_end(c, n), outside));
+}
