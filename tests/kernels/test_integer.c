@@ -151,6 +151,9 @@ static void test_layers(void **state) {
   check_text("(%x: u8[1, 256, 600], %w: u8[64, 256, 5], %z: u8[], %y: u8[]) { %c = conv_integer(%x, %w, %z, %y) "
              "{pads = [2, 2]} return %c }",
              &timed);
+  check_text("(%x: u8[1, 128, 3000], %z: u8[], %y: u8[]) { %w: u8[128, 128, 11] = constant ramp() "
+             "%c = conv_integer(%x, %w, %z, %y) {pads = [15, 15], dilations = [3]} return %c }",
+             &timed);
   check_text("(%x: f32[36, 2048]) { %y, %s, %z = dynamic_quantize(%x) return %y, %s, %z }", &timed);
 }
 

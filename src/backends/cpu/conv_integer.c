@@ -177,24 +177,46 @@ static void see_row(const tercel_conv_axis *axis, const uint8_t *row, int64_t pl
   memset(out + i, padding, (size_t)(n - i));
 }
 
-/* What the tap sees from outputs n0 .. n0 + n: where it lies, if it lies there in one piece, else collected in `space`. */
-static const uint8_t *see(const tercel_conv_view *view, const tap *t, int64_t n0, int64_t n, uint8_t padding,
-                          uint8_t *space) {
-  const int64_t width = view->x.output;
-  for (int64_t done = 0; done < n;) {
-    const int64_t at = n0 + done, x0 = at % width, y0 = at / width % view->y.output, z0 = at / width / view->y.output;
-    const int64_t count = tercel_min_i64(n - done, width - x0);
-    const int64_t z = seen(&view->z, z0, t->z), y = seen(&view->y, y0, t->y);
-    if (z < 0 || y < 0) {
+/* Outputs n0 .. n0 + n of an image: where the first stands, and whether they all stand in its row. */
+typedef struct span {
+  int64_t n0, n, x, y, z;
+  bool one_row;
+} span;
+
+static span make_span(const tercel_conv_view *view, int64_t n0, int64_t n) {
+  const int64_t width = view->x.output, row = n0 / width;
+  span s = {.n0 = n0, .n = n, .x = n0 % width, .y = row % view->y.output, .z = row / view->y.output};
+  s.one_row = s.x + n <= width;
+  return s;
+}
+
+/* What the tap sees from outputs in several rows. */
+static void see_rows(const tercel_conv_view *view, const tap *t, const span *outputs, uint8_t padding, uint8_t *space) {
+  span s = *outputs;
+  for (int64_t done = 0; done < outputs->n;) {
+    const int64_t count = tercel_min_i64(outputs->n - done, view->x.output - s.x);
+    const int64_t z = seen(&view->z, s.z, t->z), y = seen(&view->y, s.y, t->y);
+    if (z < 0 || y < 0)
       memset(space + done, padding, (size_t)count);
-    } else {
-      const uint8_t *const row = t->channel + (z * view->y.input + y) * view->x.input;
-      const int64_t from = x0 + t->x * view->x.dilation - view->x.pad;
-      if (count == n && view->x.stride == 1 && from >= 0 && from + n <= view->x.input) return row + from;
-      see_row(&view->x, row, t->x, x0, count, padding, space + done);
-    }
+    else
+      see_row(&view->x, t->channel + (z * view->y.input + y) * view->x.input, t->x, s.x, count, padding, space + done);
     done += count;
+    s.x = 0;
+    s.z += s.y + 1 == view->y.output;
+    s.y = s.y + 1 == view->y.output ? 0 : s.y + 1;
   }
+}
+
+/* What the tap sees from the outputs: where it lies, if it lies there in one piece, else collected in `space`. */
+static inline const uint8_t *see(const tercel_conv_view *view, const tap *t, const span *s, uint8_t padding,
+                                 uint8_t *space) {
+  if (s->one_row && view->x.stride == 1) {
+    const int64_t z = seen(&view->z, s->z, t->z), y = seen(&view->y, s->y, t->y);
+    const int64_t from = s->x + t->x * view->x.dilation - view->x.pad;
+    if (z >= 0 && y >= 0 && from >= 0 && from + s->n <= view->x.input)
+      return t->channel + (z * view->y.input + y) * view->x.input + from;
+  }
+  see_rows(view, t, s, padding, space);
   return space;
 }
 
@@ -208,11 +230,12 @@ static void pack_input(const void *user, const tercel_gemm8_product *product, in
   uint8_t space[TERCEL_GEMM8_MAX_GROUP][TERCEL_GEMM8_MAX_NR];
   for (int64_t at = 0; at < n; at += kernels->nr) {
     const int64_t cols = tercel_min_i64(n - at, kernels->nr);
+    const span outputs = make_span(&b->view, n0 + at, cols);
     tap t = {.channel = product->b};
     for (int64_t k = 0; k < b->plan.k; k += kernels->group, out += kernels->nr * kernels->group) {
       const uint8_t *rows[TERCEL_GEMM8_MAX_GROUP] = {NULL};
       for (int i = 0; i < kernels->group && k + i < b->plan.k; ++i, next_tap(&b->view, b->g.in_size, &t))
-        rows[i] = see(&b->view, &t, n0 + at, cols, padding, space[i]);
+        rows[i] = see(&b->view, &t, &outputs, padding, space[i]);
       kernels->interleave(rows, cols, product->b_zeros.flip, out);
     }
   }
