@@ -177,6 +177,58 @@ static void check_out_of_range(const tercel_kernel *kernel, const char *text) {
   tercel_graph_destroy(graph);
 }
 
+/* Places that come several times, along each axis, in and out of order. */
+static void test_scatter_reduce(void **state) {
+  (void)state;
+  static const char *const how[] = {"add", "mul", "max", "min"};
+  static const struct {
+    const char *x, *updates, *indices;
+    int axis;
+  } cases[] = {
+      {"5, 7", "6, 7",
+       "(1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 2, 1, 2, -1, -1, -1, 4, 4, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1,"
+       " -5, -5, 2, 2, 2, 2, 2)",
+       0},
+      {"2, 6", "2, 4", "(1, 1, 5, 1, -6, 0, 0, 0)", 1},
+      {"3, 4, 5", "2, 3, 2", "(0, 1, 1, 1, 1, 3, -1, 3, 0, 0, 0, 0)", 1},
+      {"9", "5", "(8, 8, 8, 0, -9)", 0},
+      {"3, 4", "0, 4", "()", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
+      char text[600];
+      snprintf(text, sizeof text,
+               "(%%x: f32[%s], %%u: f32[%s]) { %%i: i64[%s] = constant data%s %%y = scatter_elements(%%x, %%i, %%u) "
+               "{axis = %d, reduction = \"%s\"} return %%y }",
+               cases[i].x, cases[i].updates, cases[i].updates, cases[i].indices, cases[i].axis, how[h]);
+      check_text(text, &(check_options){.specials = true, .kernel = "scatter_elements.reduce"});
+    }
+  check_text("(%x: f32[40, 300], %u: f32[90, 300]) { %i: i64[90, 300] = constant fill(7) "
+             "%y = scatter_elements(%x, %i, %u) {reduction = \"add\"} return %y }",
+             &(check_options){.timed = true});
+}
+
+static const char trees_text[] =
+    "(%%x: f32[%d, 3]) { %%f: i64[4] = constant data(0, 2, 1, 0) %%m: u8[4] = constant data(0, 1, 3, 4) "
+    "%%s: f32[4] = constant data(0.5, -0.25, 1, 0) %%yes: i64[4] = constant data(1, -1, -3, -5) "
+    "%%no: i64[4] = constant data(2, -2, -4, -6) %%n: u8[4] = constant data(1, 0, 0, 1) %%r: i64[3] = constant data(0, "
+    "3, -2) "
+    "%%l: i64[7] = constant data(0, 1, 3, 4, 4, 6, 7) %%t: i64[7] = constant data(0, 0, 1, 1, 0, 1, 1) "
+    "%%w: f32[7] = constant data(0.5, 1, -2, 3, 0.125, 7, -1) "
+    "%%y = trees(%%x, %%f, %%m, %%s, %%yes, %%no, %%n, %%r, %%l, %%t, %%w) {targets = 3, aggregate = \"%s\"} return "
+    "%%y }";
+
+static void test_trees(void **state) {
+  (void)state;
+  static const char *const aggregates[] = {"sum", "average", "min", "max"};
+  static const int rows[] = {0, 1, 36, 3000};
+  for (size_t a = 0; a < sizeof aggregates / sizeof *aggregates; a++)
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+      char text[1200];
+      snprintf(text, sizeof text, trees_text, rows[r], aggregates[a]);
+      check_text(text, &(check_options){.specials = true, .kernel = "trees", .timed = r == 3 && a == 0});
+    }
+}
+
 static void test_out_of_range(void **state) {
   (void)state;
   check_out_of_range(&tercel_kernel_gather, "() { %x: f32[3, 2] = constant ramp() %i: i64[2] = constant data(1, 9) "
@@ -194,6 +246,9 @@ static void test_out_of_range(void **state) {
       &tercel_kernel_scatter_nd,
       "() { %x: f32[3] = constant ramp() %i: i64[2, 1] = constant data(1, 9) %u: f32[2] = constant ramp() "
       "%y = scatter_nd(%x, %i, %u) return %y }");
+  check_out_of_range(&tercel_kernel_scatter_reduce,
+                     "() { %x: f32[3] = constant ramp() %i: i64[2] = constant data(1, 9) %u: f32[2] = constant ramp() "
+                     "%y = scatter_elements(%x, %i, %u) {reduction = \"add\"} return %y }");
 }
 
 static void test_layers(void **state) {
@@ -208,8 +263,9 @@ static void test_layers(void **state) {
 int main(int argc, char **argv) {
   check_start(argc, argv);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_transpose),   cmocka_unit_test(test_concat_split), cmocka_unit_test(test_slice),
-      cmocka_unit_test(test_expand_tile), cmocka_unit_test(test_pad),          cmocka_unit_test(test_gather_scatter),
-      cmocka_unit_test(test_select),      cmocka_unit_test(test_out_of_range), cmocka_unit_test(test_layers)};
+      cmocka_unit_test(test_transpose),      cmocka_unit_test(test_concat_split), cmocka_unit_test(test_slice),
+      cmocka_unit_test(test_expand_tile),    cmocka_unit_test(test_pad),          cmocka_unit_test(test_gather_scatter),
+      cmocka_unit_test(test_scatter_reduce), cmocka_unit_test(test_trees),        cmocka_unit_test(test_select),
+      cmocka_unit_test(test_out_of_range),   cmocka_unit_test(test_layers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
