@@ -61,10 +61,10 @@ static tercel_status check_dtypes(const tercel_infer *infer, tercel_error *err) 
   if (tercel_has_input(infer, TERCEL_ATTENTION_SINKS))
     TERCEL_TRY(tercel_infer_check_dtype(infer, TERCEL_ATTENTION_SINKS, err));
   if (!tercel_has_input(infer, TERCEL_ATTENTION_MASK)) return TERCEL_OK;
-  const tercel_dtype_kind kind = tercel_dtype_get_kind(infer->in[TERCEL_ATTENTION_MASK]->type.dtype);
-  if (kind != TERCEL_KIND_STRING && kind != TERCEL_KIND_COMPLEX) return TERCEL_OK;
-  return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "a mask of %s",
-                          tercel_dtype_name(infer->in[TERCEL_ATTENTION_MASK]->type.dtype));
+  const tercel_dtype mask = infer->in[TERCEL_ATTENTION_MASK]->type.dtype;
+  if (mask == TERCEL_DTYPE_NONE || mask == TERCEL_DTYPE_BOOL || tercel_dtype_is_float(mask)) return TERCEL_OK;
+  return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "a mask of %s, want bool or floats",
+                          tercel_dtype_name(mask));
 }
 
 /* The mask broadcasts to N, H, S, T, but for its last dim: that may be shorter and is never stretched. */

@@ -47,6 +47,18 @@ static double flops_of(const tercel_node *node, const tercel_tensor *const *in, 
   return node->op->flops(node, in, shapes);
 }
 
+/* What a file declares of a value and what comes out may contradict each other: then the node stays, and the run says so. */
+static bool is_as_declared(const tercel_node *node, const tercel_tensor *out, tercel_storage *const *storages) {
+  for (uint32_t i = 0; i < node->num_outputs; i++) {
+    if (!node->outputs[i] || !storages[i]) continue;
+    const tercel_shape *const want = &node->outputs[i]->type.shape;
+    if (want->rank >= 0 && want->rank != out[i].rank) return false;
+    for (int d = 0; d < want->rank; d++)
+      if (tercel_dim_is_known(want->dims[d]) && want->dims[d] != out[i].dims[d]) return false;
+  }
+  return true;
+}
+
 static tercel_status replace_outputs(tercel_node *node, const tercel_tensor *out, tercel_storage *const *storages,
                                      tercel_error *err) {
   for (uint32_t i = 0; i < node->num_outputs; i++) {
@@ -68,10 +80,12 @@ static tercel_status fold(tercel_node *node, const tercel_tensor *const *in, ter
   tercel_status status = context->eval(node, in, out, storages, &why);
   if (status == TERCEL_OUT_OF_MEMORY) return tercel_fail(err, status, "%s", why.message);
   if (status != TERCEL_OK) return tercel_refused(context, "fold", node, err, "%s", why.message);
-  status = tercel_made(context, "fold", node, NULL, err);
-  if (status == TERCEL_OK) status = replace_outputs(node, out, storages, err);
+  const bool is_sound = is_as_declared(node, out, storages);
+  status = is_sound ? tercel_made(context, "fold", node, NULL, err)
+                    : tercel_refused(context, "fold", node, err, "its result has another shape than the graph says");
+  if (status == TERCEL_OK && is_sound) status = replace_outputs(node, out, storages, err);
   for (uint32_t i = 0; i < node->num_outputs; i++) tercel_storage_release(storages[i]);
-  if (status == TERCEL_OK) tercel_graph_remove_node(node);
+  if (status == TERCEL_OK && is_sound) tercel_graph_remove_node(node);
   return status;
 }
 

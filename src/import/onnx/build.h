@@ -123,6 +123,8 @@ int tercel_onnx_rank(tercel_onnx_call *c, const tercel_value *value);
 tercel_dtype tercel_onnx_dtype_of(const tercel_value *value); /* NONE for NULL */
 /* Dim i of a value of known rank, counted from the end where negative; -1 when it is no number. */
 int64_t tercel_onnx_dim_of(tercel_onnx_call *c, const tercel_value *value, int i);
+/* A product of sizes and numbers of the file; fails when it overflows. */
+int64_t tercel_onnx_times(tercel_onnx_call *c, int64_t a, int64_t b);
 /* The numbers in a constant (or inferred) list of integers; false when they aren't known. */
 bool tercel_onnx_known_ints(tercel_onnx_call *c, const tercel_value *value, int64_t *out, size_t capacity,
                             size_t *count);

@@ -226,7 +226,7 @@ void tercel_onnx_build_ms_rotary_embedding(tercel_onnx_call *c) {
   tercel_value *places = tercel_onnx_in(c, 1);
   const bool packed = tercel_onnx_rank(c, x) == 3;
   int64_t heads = tercel_onnx_get_int(c, "num_heads", 0);
-  const int64_t width = tercel_onnx_dim_of(c, x, 2), turned = 2 * tercel_onnx_dim_of(c, cos, 1);
+  const int64_t width = tercel_onnx_dim_of(c, x, 2), turned = tercel_onnx_times(c, 2, tercel_onnx_dim_of(c, cos, 1));
   if (tercel_onnx_get_float(c, "scale", 1) != 1 || tercel_onnx_get_flag(c, "is_packed_batching", false))
     tercel_onnx_fail(c, TERCEL_UNSUPPORTED, "attributes 'scale' and 'is_packed_batching' are not supported");
   if (packed && heads == 0 && width > 0 && turned > 0) heads = width / turned;

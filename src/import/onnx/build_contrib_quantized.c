@@ -157,7 +157,7 @@ void tercel_onnx_build_gather_block_quantized(tercel_onnx_call *c) {
         "only gathering along the first axis of what is quantized in blocks along the last one is supported");
   if (bytes && bits != 2 && bits != 4 && bits != 8)
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "attribute 'bits' is %" PRId64 ", want 2, 4 or 8", bits);
-  const int64_t size = tercel_onnx_dim_of(c, data, -1) * (bytes ? 8 / bits : 1),
+  const int64_t size = tercel_onnx_times(c, tercel_onnx_dim_of(c, data, -1), bytes && bits > 0 ? 8 / bits : 1),
                 count = tercel_onnx_dim_of(c, scales, -1);
   if (tercel_onnx_ok(c) && (size < 0 || count != tercel_ceil_div(size, block)))
     tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "%" PRId64 " scales for rows of %" PRId64 " in blocks of %" PRId64, count,

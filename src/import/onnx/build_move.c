@@ -240,6 +240,9 @@ void tercel_onnx_build_scatter_nd(tercel_onnx_call *c) {
 void tercel_onnx_build_compress(tercel_onnx_call *c) {
   tercel_value *x = tercel_onnx_in(c, 0);
   static const int64_t flat[] = {-1};
+  if (tercel_onnx_rank(c, tercel_onnx_in(c, 1)) > 1)
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "condition has rank %d, want 1",
+                     tercel_onnx_rank(c, tercel_onnx_in(c, 1)));
   tercel_value *const places =
       tercel_onnx_reshape_to(c, tercel_onnx_op(c, &tercel_op_nonzero, tercel_onnx_in(c, 1)), flat, 1);
   if (!tercel_onnx_has_attr(c, "axis")) x = tercel_onnx_reshape_to(c, x, flat, 1);

@@ -62,6 +62,13 @@ void tercel_onnx_ignore_attr(tercel_onnx_call *c, const char *name) {
   if (find_attr(c, name, &index) && index < 64) c->attrs_read |= UINT64_C(1) << index;
 }
 
+int64_t tercel_onnx_times(tercel_onnx_call *c, int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (tercel_onnx_ok(c) && !tercel_mul_i64(a, b, &product))
+    tercel_onnx_fail(c, TERCEL_INVALID_MODEL, "%" PRId64 " times %" PRId64 " elements", a, b);
+  return product;
+}
+
 void tercel_onnx_need_attr(tercel_onnx_call *c, const char *name) {
   if (tercel_onnx_has_attr(c, name)) return;
   blame_attr(c);
