@@ -279,13 +279,18 @@ static bool is_small(const tercel_fact *fact) {
          tensor.bytes <= MAX_KNOWN_BYTES;
 }
 
+/* A constant that a kernel packed may have lost its data. */
+static bool has_data(const tercel_tensor *tensor) { return tensor->data != NULL || tensor->bytes == 0; }
+
 static bool can_evaluate(const tercel_step_facts *facts) {
   const tercel_node *const node = facts->step->node;
   if (node->op->eval == NULL || node->op->flags & (TERCEL_OP_CONTROL | TERCEL_OP_IMPURE | TERCEL_OP_DATA_DEPENDENT))
     return false;
-  for (uint32_t i = 0; i < node->num_inputs; ++i)
-    if (facts->in[i] != NULL && (facts->in[i]->tensor == NULL || facts->in[i]->tensor->bytes > MAX_KNOWN_BYTES))
-      return false;
+  for (uint32_t i = 0; i < node->num_inputs; ++i) {
+    if (facts->in[i] == NULL) continue;
+    const tercel_tensor *const tensor = facts->in[i]->tensor;
+    if (tensor == NULL || tensor->bytes > MAX_KNOWN_BYTES || !has_data(tensor)) return false;
+  }
   for (uint32_t i = 0; i < node->num_outputs; ++i)
     if (node->outputs[i] != NULL && !is_small(&facts->out[i])) return false;
   return true;
