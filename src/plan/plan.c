@@ -38,14 +38,18 @@ static void note_unsupported(lowering *lower, const tercel_node *node) {
   tercel_text_add(&lower->unsupported, ")");
 }
 
-/* Constants that a kernel packed whole need not stay in memory, unless another node reads them.  Few elements stay: inference may look at
- * them. */
+/* Inference looks into lists of few integers when shapes are bound. */
+static bool may_be_looked_at(const tercel_tensor *t) {
+  return !tercel_dtype_is_float(t->dtype) && t->rank <= 1 && tercel_tensor_num_elements(t) <= TERCEL_MAX_CONTENTS;
+}
+
+/* Constants that a kernel packed whole need not stay in memory, unless another node reads them. */
 static void forget_packed(const tercel_step *step) {
   const tercel_node *const node = step->node;
   for (uint32_t i = 0; i < node->num_inputs && i < 32; ++i) {
     tercel_value *const value = node->inputs[i];
     if (!(step->state.unused_inputs & (1u << i)) || value == NULL || value->constant == NULL) continue;
-    if (tercel_tensor_num_elements(value->constant) <= TERCEL_MAX_CONTENTS) continue;
+    if (may_be_looked_at(value->constant)) continue;
     tercel_storage_forget(value->storage, value->constant->data, value->constant->bytes);
     const bool in_memory = value->storage != NULL && !tercel_storage_is_mapped(value->storage);
     if (in_memory && tercel_value_num_uses(value) == 1) tercel_value_drop_data(value);
