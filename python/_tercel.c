@@ -2,17 +2,14 @@
  *
  * Private to the package: tensors come as (dtype, dims, address, bytes), and whoever calls keeps the memory alive; they go as
  * copies.  What users see (numpy arrays, names, checks) is made in tercel/session.py. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "_tercel.h"
 
 #include <string.h>
-
-#include <tercel/tercel.h>
 
 /* ---- errors ---------------------------------------------------------------------------------------------------------- */
 
 /* Exception classes by status; index 0 is the base class. */
-static PyObject *exceptions[TERCEL_INTERNAL + 1];
+PyObject *tercel_py_exceptions[TERCEL_INTERNAL + 1];
 
 static const struct {
   tercel_status status;
@@ -45,30 +42,35 @@ static int add_exceptions(PyObject *module) {
   for (size_t i = 0; i < sizeof exception_table / sizeof *exception_table; i++) {
     const tercel_status status = exception_table[i].status;
     PyObject *const bases = status == TERCEL_OK ? PyTuple_Pack(1, PyExc_Exception)
-                                                : PyTuple_Pack(2, exceptions[TERCEL_OK], python_kind(status));
+                                                : PyTuple_Pack(2, tercel_py_exceptions[TERCEL_OK], python_kind(status));
     if (!bases) return -1;
-    exceptions[status] = PyErr_NewExceptionWithDoc(exception_table[i].name, exception_table[i].about, bases, NULL);
+    tercel_py_exceptions[status] =
+        PyErr_NewExceptionWithDoc(exception_table[i].name, exception_table[i].about, bases, NULL);
     Py_DECREF(bases);
-    if (!exceptions[status]) return -1;
-    Py_INCREF(exceptions[status]);
-    if (PyModule_AddObject(module, strchr(exception_table[i].name, '.') + 1, exceptions[status]) < 0) return -1;
+    if (!tercel_py_exceptions[status]) return -1;
+    Py_INCREF(tercel_py_exceptions[status]);
+    if (PyModule_AddObject(module, strchr(exception_table[i].name, '.') + 1, tercel_py_exceptions[status]) < 0)
+      return -1;
   }
   return 0;
 }
 
-static PyObject *raise(const tercel_error *err) {
-  PyErr_SetString(exceptions[err->status] ? exceptions[err->status] : exceptions[TERCEL_OK], err->message);
+PyObject *tercel_py_raise(const tercel_error *err) {
+  PyErr_SetString(tercel_py_exceptions[err->status] ? tercel_py_exceptions[err->status]
+                                                    : tercel_py_exceptions[TERCEL_OK],
+                  err->message);
+  tercel_py_chain_failure();
   return NULL;
 }
 
 static PyObject *none_or_raise(tercel_status status, const tercel_error *err) {
-  if (status != TERCEL_OK) return raise(err);
+  if (status != TERCEL_OK) return tercel_py_raise(err);
   Py_RETURN_NONE;
 }
 
 /* ---- tensors as tuples --------------------------------------------------------------------------------------------------- */
 
-static PyObject *from_dims(const tercel_view *view) {
+PyObject *tercel_py_from_dims(const tercel_view *view) {
   PyObject *const dims = PyTuple_New(view->rank);
   for (int i = 0; dims && i < view->rank; i++) {
     PyObject *const dim = PyLong_FromLongLong(view->dims[i]);
@@ -83,7 +85,8 @@ static PyObject *from_dims(const tercel_view *view) {
 static int read_dims(PyObject *dims, tercel_view *out) {
   const Py_ssize_t rank = PyTuple_Check(dims) ? PyTuple_Size(dims) : -1;
   if (rank < 0 || rank > TERCEL_MAX_RANK) {
-    PyErr_Format(exceptions[TERCEL_INVALID_ARGUMENT], "rank %zd, want at most %d", rank, (int)TERCEL_MAX_RANK);
+    PyErr_Format(tercel_py_exceptions[TERCEL_INVALID_ARGUMENT], "rank %zd, want at most %d", rank,
+                 (int)TERCEL_MAX_RANK);
     return -1;
   }
   out->rank = (int)rank;
@@ -94,7 +97,7 @@ static int read_dims(PyObject *dims, tercel_view *out) {
   return 0;
 }
 
-static int to_view(PyObject *tuple, tercel_view *out) {
+int tercel_py_to_view(PyObject *tuple, tercel_view *out) {
   int dtype;
   PyObject *dims, *address;
   Py_ssize_t bytes;
@@ -110,7 +113,7 @@ static int64_t count_elements(const tercel_view *view) {
 }
 
 /* Strings of a tensor as a list of bytes. */
-static PyObject *from_strings(const tercel_view *view) {
+PyObject *tercel_py_from_strings(const tercel_view *view) {
   const tercel_string *const strings = view->data;
   const Py_ssize_t count = (Py_ssize_t)count_elements(view);
   PyObject *const list = PyList_New(count);
@@ -148,14 +151,23 @@ static tercel_string *to_strings(PyObject *list, size_t *count) {
 typedef struct engine {
   PyObject_HEAD tercel_model *model;
   tercel_engine *engine;
-  PyObject *source; /* the bytes that the model came from, kept alive; NULL: a file */
+  PyObject *source;    /* the bytes that the model came from, kept alive; NULL: a file */
+  PyObject *operators; /* the user's own, kept alive; NULL: none */
 } engine;
+
+static int engine_traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(((engine *)self)->operators);
+  return 0;
+}
 
 static void engine_dealloc(PyObject *self) {
   engine *const e = (engine *)self;
+  PyObject_GC_UnTrack(self);
   tercel_engine_destroy(e->engine);
   tercel_model_destroy(e->model);
   Py_XDECREF(e->source);
+  Py_XDECREF(e->operators); /* last: they hold what their functions are */
   PyTypeObject *const type = Py_TYPE(self);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
@@ -209,15 +221,15 @@ static tercel_status load_and_build(engine *e, const char *path, const char *fol
 }
 
 /* Engine(path or None, bytes or None, folder or None, threads, no_optimize, disable_passes or None, dims, max_memory,
- * allow_external) */
+ * allow_external, Operators or None) */
 static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   const char *path, *folder, *disable_passes;
-  PyObject *source, *dims, *allow_external;
+  PyObject *source, *dims, *allow_external, *operators;
   int threads, no_optimize;
   unsigned long long max_memory;
   (void)kwargs;
-  if (!PyArg_ParseTuple(args, "zOziizOKO", &path, &source, &folder, &threads, &no_optimize, &disable_passes, &dims,
-                        &max_memory, &allow_external))
+  if (!PyArg_ParseTuple(args, "zOziizOKOO", &path, &source, &folder, &threads, &no_optimize, &disable_passes, &dims,
+                        &max_memory, &allow_external, &operators))
     return NULL;
   tercel_engine_options options = {.size = sizeof options,
                                    .num_threads = threads,
@@ -225,6 +237,7 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
                                    .disable_passes = disable_passes,
                                    .max_memory = max_memory};
   tercel_model_options model_options = {.size = sizeof model_options};
+  if (operators != Py_None && !(model_options.operators = tercel_py_operators(operators))) return NULL;
   const char **const folders = read_texts(allow_external, &model_options.num_allow_external);
   tercel_dim_value *const values = folders ? read_dim_values(dims, &options.num_dims) : NULL;
   if (!values) {
@@ -238,13 +251,15 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
   tercel_status status = TERCEL_OK;
   if (e) {
     if (source != Py_None) Py_INCREF(e->source = source);
+    if (operators != Py_None) Py_INCREF(e->operators = operators);
+    tercel_py_forget_failure();
     status = load_and_build(e, path, folder, &model_options, &options, &err);
   }
   PyMem_Free(values);
   PyMem_Free(folders);
   if (e && status != TERCEL_OK) {
     Py_DECREF((PyObject *)e);
-    return raise(&err);
+    return tercel_py_raise(&err);
   }
   return (PyObject *)e;
 }
@@ -278,7 +293,7 @@ static PyObject *list_io(const engine *e, size_t count, get_io get) {
   for (size_t i = 0; list && i < count; i++) {
     tercel_io io;
     tercel_error err = {0};
-    PyObject *const item = get(e->engine, i, &io, &err) == TERCEL_OK ? from_io(&io) : raise(&err);
+    PyObject *const item = get(e->engine, i, &io, &err) == TERCEL_OK ? from_io(&io) : tercel_py_raise(&err);
     if (!item) {
       Py_DECREF(list);
       return NULL;
@@ -323,7 +338,8 @@ static PyObject *engine_print(PyObject *self, PyObject *what) {
   tercel_error err = {0};
   const long kind = PyLong_AsLong(what);
   if (PyErr_Occurred()) return NULL;
-  if (tercel_engine_print(((engine *)self)->engine, (tercel_print)kind, &text, &err) != TERCEL_OK) return raise(&err);
+  if (tercel_engine_print(((engine *)self)->engine, (tercel_print)kind, &text, &err) != TERCEL_OK)
+    return tercel_py_raise(&err);
   PyObject *const result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
   tercel_text_free(text);
   return result;
@@ -339,10 +355,14 @@ static PyMethodDef engine_methods[] = {
     {"metadata", engine_metadata, METH_NOARGS, NULL},       {"print", engine_print, METH_O, NULL},
     {"num_threads", engine_num_threads, METH_NOARGS, NULL}, {0}};
 
-static PyType_Slot engine_slots[] = {
-    {Py_tp_new, (void *)engine_new}, {Py_tp_dealloc, (void *)engine_dealloc}, {Py_tp_methods, engine_methods}, {0}};
+static PyType_Slot engine_slots[] = {{Py_tp_new, (void *)engine_new},
+                                     {Py_tp_dealloc, (void *)engine_dealloc},
+                                     {Py_tp_traverse, (void *)engine_traverse},
+                                     {Py_tp_methods, engine_methods},
+                                     {0}};
 
-static PyType_Spec engine_spec = {"tercel._tercel.Engine", sizeof(engine), 0, Py_TPFLAGS_DEFAULT, engine_slots};
+static PyType_Spec engine_spec = {"tercel._tercel.Engine", sizeof(engine), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                                  engine_slots};
 
 /* ---- Context ------------------------------------------------------------------------------------------------------------ */
 
@@ -351,10 +371,17 @@ typedef struct context {
   PyObject *engine;
 } context;
 
+static int context_traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(((context *)self)->engine);
+  return 0;
+}
+
 static PyObject *engine_type; /* for checking arguments */
 
 static void context_dealloc(PyObject *self) {
   context *const c = (context *)self;
+  PyObject_GC_UnTrack(self);
   tercel_context_destroy(c->context);
   Py_XDECREF(c->engine);
   PyTypeObject *const type = Py_TYPE(self);
@@ -375,7 +402,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
   tercel_error err = {0};
   if (tercel_context_create(((engine *)owner)->engine, &options, &c->context, &err) == TERCEL_OK) return (PyObject *)c;
   Py_DECREF((PyObject *)c);
-  return raise(&err);
+  return tercel_py_raise(&err);
 }
 
 /* set_input(index, tensor): its memory must stay until the run is over. */
@@ -384,7 +411,7 @@ static PyObject *context_set_input(PyObject *self, PyObject *args) {
   PyObject *tensor;
   tercel_view view;
   tercel_error err = {0};
-  if (!PyArg_ParseTuple(args, "nO", &index, &tensor) || to_view(tensor, &view) < 0) return NULL;
+  if (!PyArg_ParseTuple(args, "nO", &index, &tensor) || tercel_py_to_view(tensor, &view) < 0) return NULL;
   return none_or_raise(tercel_context_set_input(((context *)self)->context, (size_t)index, &view, &err), &err);
 }
 
@@ -416,7 +443,7 @@ static PyObject *context_set_elements(PyObject *self, PyObject *args) {
   if (!views) return PyErr_NoMemory();
   PyObject *result = NULL;
   Py_ssize_t i = 0;
-  while (i < count && to_view(PyList_GetItem(list, i), &views[i]) == 0) i++;
+  while (i < count && tercel_py_to_view(PyList_GetItem(list, i), &views[i]) == 0) i++;
   if (i == count) {
     tercel_error err = {0};
     result = none_or_raise(
@@ -433,7 +460,7 @@ static PyObject *context_bind_output(PyObject *self, PyObject *args) {
   tercel_view view;
   tercel_error err = {0};
   if (!PyArg_ParseTuple(args, "nO", &index, &tensor)) return NULL;
-  if (tensor != Py_None && to_view(tensor, &view) < 0) return NULL;
+  if (tensor != Py_None && tercel_py_to_view(tensor, &view) < 0) return NULL;
   const tercel_view *const given = tensor == Py_None ? NULL : &view;
   return none_or_raise(tercel_context_bind_output(((context *)self)->context, (size_t)index, given, &err), &err);
 }
@@ -442,6 +469,7 @@ static PyObject *context_run(PyObject *self, PyObject *unused) {
   (void)unused;
   tercel_error err = {0};
   tercel_status status;
+  tercel_py_forget_failure();
   Py_BEGIN_ALLOW_THREADS;
   status = tercel_context_run(((context *)self)->context, &err);
   Py_END_ALLOW_THREADS;
@@ -452,9 +480,9 @@ static PyObject *context_run(PyObject *self, PyObject *unused) {
 static PyObject *from_view(const tercel_view *view) {
   const size_t bits = (size_t)count_elements(view) * (size_t)tercel_dtype_bits(view->dtype);
   PyObject *const contents = view->dtype == TERCEL_DTYPE_STRING
-                                 ? from_strings(view)
+                                 ? tercel_py_from_strings(view)
                                  : PyByteArray_FromStringAndSize(view->data, (Py_ssize_t)((bits + 7) / 8));
-  PyObject *const dims = from_dims(view);
+  PyObject *const dims = tercel_py_from_dims(view);
   PyObject *const result = contents && dims ? Py_BuildValue("iOO", (int)view->dtype, dims, contents) : NULL;
   Py_XDECREF(contents);
   Py_XDECREF(dims);
@@ -467,7 +495,7 @@ static PyObject *context_output(PyObject *self, PyObject *index) {
   tercel_error err = {0};
   const size_t i = PyLong_AsSize_t(index);
   if (PyErr_Occurred()) return NULL;
-  if (tercel_context_get_output(((context *)self)->context, i, &view, &err) != TERCEL_OK) return raise(&err);
+  if (tercel_context_get_output(((context *)self)->context, i, &view, &err) != TERCEL_OK) return tercel_py_raise(&err);
   return from_view(&view);
 }
 
@@ -478,12 +506,12 @@ static PyObject *context_output_elements(PyObject *self, PyObject *index) {
   tercel_error err = {0};
   const size_t i = PyLong_AsSize_t(index);
   if (PyErr_Occurred()) return NULL;
-  if (tercel_context_get_output_length(c, i, &length, &err) != TERCEL_OK) return raise(&err);
+  if (tercel_context_get_output_length(c, i, &length, &err) != TERCEL_OK) return tercel_py_raise(&err);
   PyObject *const list = PyList_New((Py_ssize_t)length);
   for (size_t k = 0; list && k < length; k++) {
     tercel_view view;
     PyObject *const item =
-        tercel_context_get_output_element(c, i, k, &view, &err) == TERCEL_OK ? from_view(&view) : raise(&err);
+        tercel_context_get_output_element(c, i, k, &view, &err) == TERCEL_OK ? from_view(&view) : tercel_py_raise(&err);
     if (!item) {
       Py_DECREF(list);
       return NULL;
@@ -523,7 +551,7 @@ static PyObject *context_memory(PyObject *self, PyObject *unused) {
   (void)unused;
   tercel_memory_info info = {.size = sizeof info};
   tercel_error err = {0};
-  if (tercel_context_get_memory(((context *)self)->context, &info, &err) != TERCEL_OK) return raise(&err);
+  if (tercel_context_get_memory(((context *)self)->context, &info, &err) != TERCEL_OK) return tercel_py_raise(&err);
   return Py_BuildValue("{sKsKsKsK}", "activation_bytes", (unsigned long long)info.activation_bytes, "peak_live_bytes",
                        (unsigned long long)info.peak_live_bytes, "packed_bytes", (unsigned long long)info.packed_bytes,
                        "mapped_bytes", (unsigned long long)info.mapped_bytes);
@@ -540,10 +568,14 @@ static PyMethodDef context_methods[] = {{"set_input", context_set_input, METH_VA
                                         {"memory", context_memory, METH_NOARGS, NULL},
                                         {0}};
 
-static PyType_Slot context_slots[] = {
-    {Py_tp_new, (void *)context_new}, {Py_tp_dealloc, (void *)context_dealloc}, {Py_tp_methods, context_methods}, {0}};
+static PyType_Slot context_slots[] = {{Py_tp_new, (void *)context_new},
+                                      {Py_tp_dealloc, (void *)context_dealloc},
+                                      {Py_tp_traverse, (void *)context_traverse},
+                                      {Py_tp_methods, context_methods},
+                                      {0}};
 
-static PyType_Spec context_spec = {"tercel._tercel.Context", sizeof(context), 0, Py_TPFLAGS_DEFAULT, context_slots};
+static PyType_Spec context_spec = {"tercel._tercel.Context", sizeof(context), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, context_slots};
 
 /* ---- module -------------------------------------------------------------------------------------------------------------- */
 
@@ -552,7 +584,7 @@ static PyObject *module_machine(PyObject *module, PyObject *unused) {
   (void)unused;
   tercel_machine_info info = {.size = sizeof info};
   tercel_error err = {0};
-  if (tercel_machine_get_info(&info, &err) != TERCEL_OK) return raise(&err);
+  if (tercel_machine_get_info(&info, &err) != TERCEL_OK) return tercel_py_raise(&err);
   return Py_BuildValue("{sssssssi}", "cpu", info.cpu, "level", info.level, "levels", info.levels, "num_cpus",
                        info.num_cpus);
 }
@@ -607,7 +639,7 @@ PyMODINIT_FUNC PyInit__tercel(void) {
   if (!module) return NULL;
   engine_type = PyType_FromSpec(&engine_spec);
   PyObject *const context_type = PyType_FromSpec(&context_spec);
-  if (!engine_type || !context_type || add_exceptions(module) < 0) goto failed;
+  if (!engine_type || !context_type || add_exceptions(module) < 0 || tercel_py_add_operators(module) < 0) goto failed;
   Py_INCREF(engine_type);
   if (PyModule_AddObject(module, "Engine", engine_type) < 0 ||
       PyModule_AddObject(module, "Context", context_type) < 0 ||

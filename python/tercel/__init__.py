@@ -18,20 +18,24 @@ from ._tercel import (
     passes,
     version,
 )
+from .operators import Dim, Operators, Spec
 from .session import Node, Session
 
 __version__ = version
 
 __all__ = [
     "Cancelled",
+    "Dim",
     "Error",
     "InternalError",
     "InvalidArgument",
     "InvalidModel",
     "IOFailure",
     "Node",
+    "Operators",
     "OutOfMemory",
     "Session",
+    "Spec",
     "Unsupported",
     "machine",
     "passes",

@@ -117,7 +117,7 @@ def _find_number(dtype):
 
 def to_tensor(array):
     """(tensor, what must stay alive until the run is over).  Contiguous arrays are not copied."""
-    number = _BY_DTYPE.get(array.dtype) or _find_number(array.dtype)
+    number = number_of(array.dtype)
     if number == _STRING:
         texts = [t if isinstance(t, bytes) else str(t).encode() for t in array.reshape(-1).tolist()]
         address, size, keeper = _tercel.strings(texts)
@@ -155,3 +155,17 @@ def from_tensor(tensor):
         return np.empty(shape, dtype)
     raw = np.frombuffer(contents, np.uint8)
     return (_unpack(raw, math.prod(shape), _BITS[number], dtype) if number in _PACKED else raw.view(dtype)).reshape(shape)
+
+
+def from_memory(tensor):
+    """An array over memory that the C side lends, not to be written, and the array that every view of it keeps alive; None: a copy."""
+    number, shape, memory = tensor
+    if number == _STRING or number in _PACKED or not memory.nbytes:
+        return from_tensor((number, shape, memory if number == _STRING else bytes(memory))), None
+    raw = np.frombuffer(memory, np.uint8)
+    return raw.view(numpy_dtype(number)).reshape(shape), raw
+
+
+def number_of(dtype):
+    """The element type of a numpy dtype."""
+    return _BY_DTYPE.get(dtype) or _find_number(dtype)

@@ -3,6 +3,7 @@ import math
 import os
 
 from . import _tercel, arrays
+from .operators import Operators
 
 _TENSOR, _MAP = "tensor", "map"
 _TYPES = {"tensor": "{}", "sequence": "seq({})", "optional": "optional({})", "optional_sequence": "optional(seq({}))"}
@@ -43,13 +44,15 @@ class Session:
     threads: None for as many as the process may use.
     optimize: False runs the graph as imported.  disable_passes: names of passes to leave out, see tercel.passes().
     dims: {"batch": 1} fixes free dims of the model.  max_memory: bytes that activations may take, 0 for no limit.
-    profile: True times every step, see profile().
+    profile: True times every step, see profile().  operators: a tercel.Operators, of your own.
 
     run() may be called from several threads at once; each call in progress has a context of its own.
     """
 
     def __init__(self, model, *, threads=None, optimize=True, disable_passes=None, profile=False, dims=None, max_memory=0,
-                 folder=None, allow_external=()):
+                 folder=None, allow_external=(), operators=None):
+        if operators is not None and not isinstance(operators, Operators):
+            raise TypeError(f"operators: {type(operators).__name__}, want a tercel.Operators")
         path = data = None
         if isinstance(model, (bytes, bytearray, memoryview)):
             data = bytes(model)
@@ -58,7 +61,8 @@ class Session:
         passes = disable_passes if isinstance(disable_passes, str) or disable_passes is None else ",".join(disable_passes)
         folders = (allow_external,) if isinstance(allow_external, (str, os.PathLike)) else allow_external
         self._engine = _tercel.Engine(path, data, None if folder is None else os.fspath(folder), threads or 0, not optimize,
-                                      passes, dict(dims or {}), max_memory, [os.fspath(name) for name in folders])
+                                      passes, dict(dims or {}), max_memory, [os.fspath(name) for name in folders],
+                                      operators and operators._set)
         self._profile = profile
         self._contexts, self._idle = [], []
         self.inputs = [Node(*row) for row in self._engine.inputs()]

@@ -125,3 +125,11 @@ def test_plugins_that_are_none(build, distances, tmp_path):
     assert call(tmp_path / "text.so").returncode == 1
     assert "no function tercel_plugin_register" in call(build / "libtercel.so").stderr
     assert "the set has one" in call("custom_op.so", "custom_op.so").stderr
+
+
+@pytest.mark.parametrize("file, language, mark, comment", [("custom_op.c", "c", "haversine", "/* {} */"), ("custom_op.c", "c", "load", "/* {} */"),
+                                                           ("custom_op.py", "python", "haversine", "# {}")])
+def test_the_guide_shows_the_example(source, file, language, mark, comment):
+    """docs/custom-operators.md holds the marked parts of the examples, letter by letter."""
+    _, code, _ = (source / "examples" / file).read_text().split(comment.format(f"[{mark}]") + "\n")
+    assert f"```{language}\n{code.strip()}\n```" in (source / "docs/custom-operators.md").read_text()
