@@ -133,3 +133,12 @@ def test_the_guide_shows_the_example(source, file, language, mark, comment):
     """docs/custom-operators.md holds the marked parts of the examples, letter by letter."""
     _, code, _ = (source / "examples" / file).read_text().split(comment.format(f"[{mark}]") + "\n")
     assert f"```{language}\n{code.strip()}\n```" in (source / "docs/custom-operators.md").read_text()
+
+
+def test_the_guide_to_adding_an_operator_shows_what_is_there(source):
+    """Every line of code in docs/adding-an-operator.md stands in the list that it is about."""
+    lists = [(source / "src" / name).read_text().splitlines() for name in ("ops/ops.inc", "import/onnx/builders.inc")]
+    blocks = (source / "docs/adding-an-operator.md").read_text().split("```c\n")[1:]
+    assert len(blocks) == len(lists)
+    for block, lines in zip(blocks, lists):
+        assert set(block.split("```")[0].splitlines()) <= set(lines)
