@@ -8,7 +8,7 @@
 typedef struct options {
   tercel_cli_engine engine;
   tercel_cli_inputs inputs;
-  const char *json;
+  const char *json, *html;
   bool all, timing, measure;
 } options;
 
@@ -19,6 +19,11 @@ static const tercel_cli_option own[] = {
     {"measure", TERCEL_CLI_FLAG, offsetof(options, measure), NULL,
      "time the model with and without each pass that did something", NULL},
     {"json", TERCEL_CLI_TEXT, offsetof(options, json), "FILE", "write everything as JSON; - is standard output, alone",
+     NULL},
+    {"html", TERCEL_CLI_TEXT, offsetof(options, html), "FILE",
+     "write a page with the graph before and after to look at in a browser (needs Graphviz's dot); - is standard "
+     "output, "
+     "alone",
      NULL},
     {0}};
 static const tercel_cli_group groups[] = {
@@ -35,6 +40,7 @@ static const tercel_cli_usage usage = {
     .examples = "  tercel explain net.onnx\n"
                 "  tercel explain net.onnx --all --dim batch=1\n"
                 "  tercel explain net.onnx --measure --timing\n"
+                "  tercel explain net.onnx --html net.html\n"
                 "  tercel explain net.onnx --json - | jq '.near_misses[].reason'\n",
     .groups = groups,
     .min_operands = 1,
@@ -152,6 +158,8 @@ void tercel_explain_free(tercel_explanation *explanation) {
 
 /* ---- the command ---- */
 
+static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
+
 static tercel_status explain(options *o, const char *path, tercel_error *err) {
   tercel_cli_session session = {0};
   tercel_explanation explanation = {0};
@@ -162,7 +170,8 @@ static tercel_status explain(options *o, const char *path, tercel_error *err) {
   TERCEL_CHECK(tercel_explain_gather(&session, path, &explanation, err));
   if (o->measure) TERCEL_CHECK(tercel_explain_measure(&o->engine, &o->inputs, &session, &explanation, err));
   if (o->json) TERCEL_CHECK(tercel_explain_write_json(&explanation, o->json, err));
-  if (!o->json || strcmp(o->json, "-") != 0) {
+  if (o->html) TERCEL_CHECK(tercel_explain_write_html(&explanation, &session, o->html, err));
+  if (!is_stdout(o->json) && !is_stdout(o->html)) {
     tercel_explain_print(&explanation, o->all);
     if (o->timing || o->measure) tercel_explain_print_passes(&explanation);
   }

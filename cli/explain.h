@@ -56,7 +56,12 @@ tercel_status tercel_explain_measure(const tercel_cli_engine *options, const ter
 void tercel_explain_print(const tercel_explanation *explanation, bool all);
 void tercel_explain_print_passes(const tercel_explanation *explanation);
 
-/* explain_json.c: everything, to a file or ("-") to stdout. */
+/* explain_html.c: one page with the graph before and after. */
+tercel_status tercel_explain_write_html(const tercel_explanation *explanation, const tercel_cli_session *session,
+                                        const char *path, tercel_error *err);
+
+/* explain_json.c: everything, as a text; to a file or ("-") to stdout. */
+void tercel_explain_add_json(const tercel_explanation *explanation, tercel_text *out);
 tercel_status tercel_explain_write_json(const tercel_explanation *explanation, const char *path, tercel_error *err);
 
 #endif

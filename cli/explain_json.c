@@ -77,20 +77,24 @@ static void add_passes(tercel_text *to, const tercel_explanation *e) {
   tercel_text_add(to, "\n  ]\n}\n");
 }
 
+void tercel_explain_add_json(const tercel_explanation *e, tercel_text *out) {
+  tercel_text_add(out, "{\n  ");
+  add_text(out, "tercel", tercel_version());
+  tercel_text_add(out, ",\n  ");
+  add_text(out, "model", e->path);
+  tercel_text_add(out, ",\n  ");
+  add_work(out, "before", &e->before);
+  add_work(out, "after", &e->after);
+  tercel_text_add(out, "\"optimizer_ms\": %.6g,\n  ", e->optimizer_ms);
+  add_decisions(out, "made", e, true);
+  add_decisions(out, "near_misses", e, false);
+  add_steps(out, e);
+  add_passes(out, e);
+}
+
 tercel_status tercel_explain_write_json(const tercel_explanation *e, const char *path, tercel_error *err) {
   tercel_text text = {0};
-  tercel_text_add(&text, "{\n  ");
-  add_text(&text, "tercel", tercel_version());
-  tercel_text_add(&text, ",\n  ");
-  add_text(&text, "model", e->path);
-  tercel_text_add(&text, ",\n  ");
-  add_work(&text, "before", &e->before);
-  add_work(&text, "after", &e->after);
-  tercel_text_add(&text, "\"optimizer_ms\": %.6g,\n  ", e->optimizer_ms);
-  add_decisions(&text, "made", e, true);
-  add_decisions(&text, "near_misses", e, false);
-  add_steps(&text, e);
-  add_passes(&text, e);
+  tercel_explain_add_json(e, &text);
   tercel_status status = text.failed ? tercel_fail_memory(err, text.length, "JSON") : TERCEL_OK;
   if (status == TERCEL_OK) status = tercel_cli_write_text(path, &text, err);
   tercel_text_deinit(&text);

@@ -209,7 +209,8 @@ typedef enum tercel_print {
   TERCEL_PRINT_DOT,       /* for Graphviz */
   TERCEL_PRINT_OPERATORS, /* one line an operator: name, count */
   TERCEL_PRINT_PLAN,      /* engines: steps with tactic, shapes, memory */
-  TERCEL_PRINT_DECISIONS  /* engines: what each pass did and what it refused, with the reason */
+  TERCEL_PRINT_DECISIONS, /* engines: what each pass did and what it refused, with the reason */
+  TERCEL_PRINT_DOT_FOLDED /* for Graphviz; of a graph with many nodes, those whose names share a scope ("/encoder/") are one box */
 } tercel_print;
 
 TERCEL_API tercel_status tercel_model_print(const tercel_model *model, tercel_print what, char **text_out,
@@ -322,7 +323,8 @@ typedef struct tercel_work {
   double bytes, flops; /* read and written, computed */
 } tercel_work;
 
-/* The graph before and after the optimizer; bytes and flops are 0 unless count_savings was set. */
+/* The graph before and after the optimizer; bytes and flops are 0 unless count_savings was set.  Those before are those after with
+ * all that was saved. */
 TERCEL_API void tercel_engine_get_work(const tercel_engine *engine, tercel_work *before, tercel_work *after);
 
 /* ---- context ------------------------------------------------------------------------------------------------------- */

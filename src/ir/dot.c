@@ -50,6 +50,16 @@ static void paint_subgraphs(const painter *p, const tercel_node *node) {
   }
 }
 
+/* As a tooltip, which a picture in SVG keeps: the names in the user's file. */
+static void paint_sources(const painter *p, const tercel_node *node) {
+  tercel_text sources = {0};
+  for (uint32_t i = 0; i < node->num_sources; i++) tercel_text_add(&sources, "%s%s", i ? " + " : "", node->sources[i]);
+  if (sources.failed) p->out->failed = true;
+  tercel_text_add(p->out, ", tooltip=");
+  paint_string(p->out, sources.data ? sources.data : "");
+  tercel_text_deinit(&sources);
+}
+
 static void paint_node(const painter *p, const tercel_node *node) {
   uint32_t id = 0, num_constants = 0;
   for (uint32_t i = node->num_outputs; i-- > 0;)
@@ -61,6 +71,7 @@ static void paint_node(const painter *p, const tercel_node *node) {
   if (label.failed) p->out->failed = true;
   tercel_text_add(p->out, "  n%u_%u [shape=box, label=", p->scope, id);
   paint_string(p->out, label.data ? label.data : "");
+  paint_sources(p, node);
   tercel_text_add(p->out, "];\n");
   tercel_text_deinit(&label);
   for (uint32_t i = 0; i < node->num_inputs; i++)

@@ -19,6 +19,9 @@ typedef struct tercel_text_options {
 tercel_status tercel_graph_print(const tercel_graph *graph, const tercel_text_options *options, tercel_text *out,
                                  tercel_error *err);
 tercel_status tercel_graph_print_dot(const tercel_graph *graph, tercel_text *out, tercel_error *err);
+/* The same; of more nodes than max_boxes, those of one scope of names are one box, of which there are about as many at most. */
+tercel_status tercel_graph_print_dot_folded(const tercel_graph *graph, size_t max_boxes, tercel_text *out,
+                                            tercel_error *err);
 /* ops: the operators that may occur.  Errors name line and column.  Depth and sizes are bounded. */
 tercel_status tercel_graph_parse(const char *text, size_t length, const tercel_op *const *ops, tercel_graph **out,
                                  tercel_error *err);

@@ -97,6 +97,16 @@ static tercel_status run_stage(int stage, tercel_graph *graph, const tercel_opti
   return TERCEL_OK;
 }
 
+/* What the graph took before: many of its shapes are not known until constants are folded, so the graph itself can't tell. */
+static void add_up(tercel_decisions *decisions) {
+  decisions->before.bytes = decisions->after.bytes;
+  decisions->before.flops = decisions->after.flops;
+  for (size_t i = 0; i < decisions->count; i++) {
+    decisions->before.bytes += decisions->items[i].bytes_saved;
+    decisions->before.flops += decisions->items[i].flops_saved;
+  }
+}
+
 tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options *options, tercel_decisions *decisions,
                               tercel_error *err) {
   const tercel_optimize_options defaults = {0};
@@ -114,10 +124,12 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
                                  .eval = options->eval ? options->eval : tercel_eval_node};
   decisions->before.num_nodes = tercel_graph_count_nodes(graph);
   tercel_status status = TERCEL_OK;
-  if (context.savings) TERCEL_CHECK(tercel_savings_count(&savings, graph, &decisions->before, err));
   for (int stage = 1; stage <= last; stage++) TERCEL_CHECK(run_stage(stage, graph, options, &context, err));
   decisions->after.num_nodes = tercel_graph_count_nodes(graph);
-  if (context.savings) TERCEL_CHECK(tercel_savings_count(&savings, graph, &decisions->after, err));
+  if (context.savings) {
+    TERCEL_CHECK(tercel_savings_count(&savings, graph, &decisions->after, err));
+    add_up(decisions);
+  }
 done:
   tercel_savings_deinit(&savings);
   tercel_decisions_deinit(&own);

@@ -121,12 +121,15 @@ static tercel_status print_ops(const tercel_graph *graph, tercel_text *text, ter
   return TERCEL_OK;
 }
 
+enum { MAX_BOXES = 600 }; /* that Graphviz lays out in a few seconds */
+
 tercel_status tercel_print_graph(const tercel_graph *graph, tercel_print what, char **text_out, tercel_error *err) {
   tercel_text text = {0};
   tercel_status status = TERCEL_OK;
   switch (what) {
   case TERCEL_PRINT_TEXT: status = tercel_graph_print(graph, NULL, &text, err); break;
   case TERCEL_PRINT_DOT: status = tercel_graph_print_dot(graph, &text, err); break;
+  case TERCEL_PRINT_DOT_FOLDED: status = tercel_graph_print_dot_folded(graph, MAX_BOXES, &text, err); break;
   case TERCEL_PRINT_OPERATORS: status = print_ops(graph, &text, err); break;
   case TERCEL_PRINT_PLAN:
   case TERCEL_PRINT_DECISIONS:

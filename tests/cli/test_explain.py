@@ -3,6 +3,10 @@
 run-tests: command
 """
 import json
+import os
+import re
+import shutil
+import subprocess
 
 import numpy as np
 import onnx
@@ -86,3 +90,39 @@ def test_near_miss(tercel, tmp_path):
         [value("y", TensorProto.FLOAT, [1, 2, 3, 3]), value("z", TensorProto.FLOAT, [1, 2, 3, 3])], [w])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
     assert "relu: 'c' is also read by softmax 'other'" in explain(tercel, tmp_path / "m.onnx")
+
+
+def page(tercel, model, path):
+    if not shutil.which("dot"):
+        pytest.skip("Graphviz's dot is not installed (tools/setup page)")
+    explain(tercel, model, "--html", path)
+    return path.read_text()
+
+
+def test_page(tercel, model, tmp_path):
+    """One file, nothing fetched: the report and both graphs are in it."""
+    text = page(tercel, model, tmp_path / "page.html")
+    assert text.count("<svg") == 2 and "the/relu" in text
+    data = text.split('id="data">')[1].split("</script>")[0]
+    assert json.loads(data)["steps"] == json.loads(explain(tercel, model, "--json", "-"))["steps"]
+    links = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', text.split("<svg")[0])
+    assert not links
+
+
+def test_page_without_graphviz(tercel, model, tmp_path):
+    result = tercel("explain", model, "--html", tmp_path / "page.html", env={**os.environ, "PATH": str(tmp_path)})
+    assert result.returncode == 3 and "install dot" in result.stderr and not (tmp_path / "page.html").exists()
+
+
+def test_page_in_a_browser(tercel, model, tmp_path):
+    """The step that holds a node of the file is marked in both graphs, with its decisions beside them."""
+    browser = shutil.which("chromium")
+    if not browser:
+        pytest.skip("Chromium is not installed (tools/setup page)")
+    page(tercel, model, tmp_path / "page.html")
+    result = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", f"--user-data-dir={tmp_path}/profile",
+         "--dump-dom", f"file://{tmp_path}/page.html#the/norm"], capture_output=True, text=True, timeout=120)
+    dom = result.stdout
+    assert dom.count("node chosen") == 2  # the norm before, the convolution that took it in after
+    assert "steps (1)" in dom and "the/conv + the/norm + the/relu" in dom and "fold-scale: factor" in dom

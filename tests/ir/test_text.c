@@ -231,6 +231,32 @@ static void test_dot(void **state) {
   tercel_text_deinit(&out);
 }
 
+/* Two scopes, and more nodes in the second than a box takes. */
+static void test_dot_folded(void **state) {
+  (void)state;
+  tercel_error err = {0};
+  tercel_graph *graph = NULL;
+  tercel_text text = {0}, out = {0};
+  tercel_text_add(&text, "graph \"g\" (%%x: f32[n]) { %%a: f32[n] = unary(%%x) named \"/one/first/a\" ");
+  tercel_text_add(&text,
+                  "%%b: f32[n] = unary(%%a) named \"/one/second/b\" %%c0: f32[n] = unary(%%b) named \"/two/c0\" ");
+  for (int i = 1; i < 90; i++) tercel_text_add(&text, "%%c%d: f32[n] = unary(%%c%d) named \"/two/c%d\" ", i, i - 1, i);
+  tercel_text_add(&text, "return %%c89 }");
+  assert_ok(test_parse(text.data, &graph, &err), &err);
+  assert_ok(tercel_graph_print_dot_folded(graph, 2, &out, &err), &err);
+  assert_non_null(strstr(out.data, "b0 [shape=box, label=\"/one\\n2 nodes: 2 unary\", "
+                                   "tooltip=\"/one/first/a + /one/second/b\"];"));
+  assert_non_null(strstr(out.data, "b1 [shape=box, label=\"/two\\n81 nodes: 81 unary\""));
+  assert_non_null(strstr(out.data, "b2 [shape=box, label=\"/two (2)\\n9 nodes: 9 unary\""));
+  assert_non_null(strstr(out.data, "  i0 -> b0;\n  b0 -> b1;\n  b1 -> b2;\n  b2 -> o0;\n}"));
+  out.length = 0;
+  assert_ok(tercel_graph_print_dot_folded(graph, 3, &out, &err), &err);
+  assert_non_null(strstr(out.data, "label=\"/one/first\\n1 node: 1 unary\""));
+  tercel_graph_destroy(graph);
+  tercel_text_deinit(&text);
+  tercel_text_deinit(&out);
+}
+
 static tercel_status parse_and_print(void *arg, tercel_error *err) {
   tercel_graph *graph = NULL;
   tercel_text text = {0}, dot = {0};
@@ -238,6 +264,7 @@ static tercel_status parse_and_print(void *arg, tercel_error *err) {
   TERCEL_CHECK(test_parse(arg, &graph, err));
   TERCEL_CHECK(tercel_graph_print(graph, &whole, &text, err));
   TERCEL_CHECK(tercel_graph_print_dot(graph, &dot, err));
+  TERCEL_CHECK(tercel_graph_print_dot_folded(graph, 0, &dot, err));
 done:
   tercel_text_deinit(&text);
   tercel_text_deinit(&dot);
@@ -274,6 +301,7 @@ int main(void) {
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_depth_is_bounded),
       cmocka_unit_test(test_dot),
+      cmocka_unit_test(test_dot_folded),
       cmocka_unit_test(test_allocation_failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
