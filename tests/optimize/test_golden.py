@@ -14,7 +14,8 @@ def test_golden(build, fetched, name, file):
     report = explain(build / "tercel", fetched(file))
     golden = (HERE / "golden" / f"{name}.txt").read_text()
     assert render(name, report, peer_line(golden)) == golden, "if that is meant: tests/optimize/make_golden.py"
-    assert len(report["steps"]) <= peer_nodes(golden)
+    # what one operator of the file was taken apart into (a tree ensemble's six steps) counts once, as it does there
+    assert len({step["sources"] for step in report["steps"]}) <= peer_nodes(golden)
 
 
 @pytest.mark.parametrize("name, file", networks(), ids=[name for name, _ in networks()])
