@@ -24,8 +24,9 @@ static void test_round_trip(void **state) {
   (void)state;
   tercel_error err = {0};
   uint8_t bytes[16 * 15];
-  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 37);
   for (int d = TERCEL_DTYPE_F64; d < TERCEL_DTYPE_STRING; d++) {
+    const uint8_t mask = tercel_dtype_is_f6((tercel_dtype)d) ? 0x3F : 0xFF; /* 6 bits a byte */
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 37) & mask;
     tercel_view view = {.dtype = (tercel_dtype)d, .rank = 2, .dims = {3, 5}, .data = bytes};
     assert_true(tercel_dtype_size(view.dtype, 15, &view.bytes));
     tercel_datum back;
