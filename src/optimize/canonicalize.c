@@ -113,6 +113,38 @@ static tercel_status apply_view(tercel_pass_context *context, const char *name, 
   return tercel_rewrite_node(context, name, node, reshape->outputs[0], err);
 }
 
+/* Is `kept` the shape of a reduction of `x` over those axes with 1 in their places? */
+static bool keeps_reduced(const tercel_shape *kept, const tercel_shape *x, const int64_t *axes, size_t count) {
+  tercel_shape want = *x;
+  if (x->rank < 0 || count == 0) return false;
+  for (size_t i = 0; i < count; i++) {
+    const int64_t axis = axes[i] < 0 ? axes[i] + x->rank : axes[i];
+    if (axis < 0 || axis >= x->rank) return false;
+    want.dims[axis] = 1;
+  }
+  return tercel_shape_equal(kept, &want);
+}
+
+/* A view that gives a reduction its dims of 1 back: the reduction keeps them, as the patterns of norms have it. */
+static tercel_status apply_keep_dims(tercel_pass_context *context, const char *name, tercel_node *node,
+                                     tercel_error *err) {
+  const tercel_node *const reduce = is_view(node) ? tercel_producer(node->inputs[0], TERCEL_OP_REDUCE) : NULL;
+  int64_t numbers[TERCEL_MAX_RANK];
+  size_t count = 0;
+  if (!reduce || tercel_node_int(reduce, "keepdims") || !tercel_has_one_use(node->inputs[0])) return TERCEL_OK;
+  const int64_t *axes = tercel_node_ints(reduce, "axes", &count);
+  if (!axes && tercel_constant_ints(tercel_node_input(reduce, 1), numbers, TERCEL_MAX_RANK, &count)) axes = numbers;
+  if (!axes || !keeps_reduced(&node->outputs[0]->type.shape, &reduce->inputs[0]->type.shape, axes, count))
+    return TERCEL_OK;
+  tercel_node *made;
+  TERCEL_TRY(tercel_rewrite_add(TERCEL_OP_REDUCE, node, reduce->inputs, 1, node, &made, err));
+  TERCEL_TRY(tercel_node_set_string(made, "kind", tercel_node_string(reduce, "kind"), err));
+  TERCEL_TRY(tercel_node_set_ints(made, "axes", axes, count, err));
+  TERCEL_TRY(tercel_infer_node(made, err));
+  TERCEL_TRY(tercel_node_add_sources(made, reduce, err));
+  return tercel_rewrite_node(context, name, node, made->outputs[0], err);
+}
+
 /* Pointwise operators broadcast by themselves: what only prepares for that is left out. */
 static tercel_status apply_expand(tercel_pass_context *context, const char *name, tercel_node *node,
                                   tercel_error *err) {
@@ -153,6 +185,7 @@ static const tercel_rule rules[] = {
     {"split-in-one", TERCEL_OP_SPLIT, apply_split},
     {"reduce-of-one", TERCEL_OP_REDUCE, apply_reduce},
     {"concat", TERCEL_OP_CONCAT, apply_concat},
+    {"keep-dims", TERCEL_ANY_OP, apply_keep_dims},
     {"view", TERCEL_ANY_OP, apply_view},
     {"batch-norm", TERCEL_OP_BATCH_NORM, tercel_apply_batch_norm},
     {"pointwise", TERCEL_OP_POINTWISE, tercel_apply_pointwise},

@@ -122,6 +122,26 @@ static void test_layer_norm(void **state) {
       "dim 1 of its input is not known");
 }
 
+/* Means without dims, which a reshape gives back. */
+static void test_layer_norm_of_reshaped_means(void **state) {
+  (void)state;
+  static const char text[] =
+      "graph \"g\" (%x: f32[3, 4]) { %to: i64[2] = constant data(3, 1) "
+      "%m0 = reduce(%x) {kind = \"mean\", axes = [1], keepdims = 0} %m = reshape(%m0, %to) " FN2("d", "sub", "x", "m")
+          FN2("s", "mul", "d", "d") "%v0 = reduce(%s) {kind = \"mean\", axes = [1], keepdims = 0} "
+                                    "%v = reshape(%v0, %to) " SCALAR("e", "0.5") FN2("w", "add", "v", "e")
+                                        FN1("r", "sqrt", "w") FN2("y", "div", "d", "r") "return %y }";
+  char *const have = test_optimize("norms canonicalize", text, NULL);
+  if (!strstr(have, "layer_norm(%x, ")) fail_msg("%s", have);
+  tercel_free(have);
+  /* another reads the mean without its dim: it stays */
+  test_assert_body("canonicalize",
+                   "graph \"g\" (%x: f32[3, 4]) { %to: i64[2] = constant data(3, 1) "
+                   "%m = reduce(%x) {kind = \"mean\", axes = [1], keepdims = 0} %y = reshape(%m, %to) return %y, %m }",
+                   "  %m: f32[3] = reduce(%x) {kind = \"mean\", axes = [1], keepdims = 0}\n"
+                   "  %to: i64[2] = constant data(3, 1)\n  %y: f32[3, 1] = reshape(%m, %to)\n  return %y, %m\n");
+}
+
 static void test_rms_norm(void **state) {
   (void)state;
   test_assert_body(
@@ -348,6 +368,7 @@ int main(void) {
       cmocka_unit_test(test_gelu_tanh),
       cmocka_unit_test(test_other_activations),
       cmocka_unit_test(test_layer_norm),
+      cmocka_unit_test(test_layer_norm_of_reshaped_means),
       cmocka_unit_test(test_rms_norm),
       cmocka_unit_test(test_softmax),
       cmocka_unit_test(test_transposes),
