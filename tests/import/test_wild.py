@@ -237,6 +237,31 @@ def test_loop_from_an_optional(held, given, count):
             run(made)
 
 
+def test_scan_keeps_the_shape_of_its_state():
+    body = helper.make_graph([node("Concat", ["s", "e"], ["w"], axis=0), node("Identity", ["e"], ["o"])], "body",
+                             [info("s", None), info("e", None)], [info("w", None), info("o", None)])
+    made = model([node("Scan", ["x", "rows"], ["y", "z"], body=body, num_scan_inputs=1)], [info("x"), info("rows", [3, 4])])
+    with pytest.raises(tercel.InvalidModel, match=r"state 0 is f32\[4\], but its body makes it f32\[8\]"):
+        run(made)
+
+
+# ---- operands that broadcast one way only ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nodes, opset", [
+    ([node("PRelu", ["x", "big"], ["y"])], 17),
+    ([node("Gemm", ["column", "x", "big"], ["y"])], 17),
+    ([node("DequantizeLinear", ["bytes", "three"], ["y"], axis=0)], 17),
+    ([node("Add", ["x", "big"], ["y"], broadcast=1)], 6),
+])
+def test_operand_that_is_too_large(nodes, opset):
+    made = model(nodes, [info("x", [1, 4])], opsets=(("", opset),), initializers=[
+        const("big", np.ones((3, 4), np.float32)), const("column", np.ones((1, 1), np.float32)), const("bytes", np.zeros((1, 4), np.int8)),
+        const("three", np.ones(3, np.float32))])
+    with pytest.raises(tercel.InvalidModel, match=r"\[3, 4\], want \[1, 4\]|rank"):
+        run(made, x=X.reshape(1, 4))
+
+
 # ---- what a file declares -------------------------------------------------------------------------------------------------------------
 
 
