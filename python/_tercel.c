@@ -625,11 +625,57 @@ static PyObject *module_passes(PyObject *module, PyObject *unused) {
   return list;
 }
 
-static PyMethodDef module_methods[] = {{"machine", module_machine, METH_NOARGS, NULL},
-                                       {"strings", module_strings, METH_O, NULL},
-                                       {"dtypes", module_dtypes, METH_NOARGS, NULL},
-                                       {"passes", module_passes, METH_NOARGS, NULL},
-                                       {0}};
+static const char *const check_levels[] = {
+    [TERCEL_CHECK_NOTE] = "note", [TERCEL_CHECK_WARNING] = "warning", [TERCEL_CHECK_ERROR] = "error"};
+
+static PyObject *from_text(const char *text) { return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"); }
+
+static PyObject *from_check_row(const tercel_check_row *row) {
+  PyObject *const message = from_text(row->message), *const op = from_text(row->op), *const node = from_text(row->node);
+  if (message && op && node)
+    return Py_BuildValue("ssNNNs", check_levels[row->level], row->kind, op, node, message, row->advice);
+  Py_XDECREF(message);
+  Py_XDECREF(op);
+  Py_XDECREF(node);
+  return NULL;
+}
+
+/* check(path or None, bytes or None, folder or None, allow_external) -> list of (level, kind, op, node, message, advice) */
+static PyObject *module_check(PyObject *self, PyObject *args) {
+  const char *path, *folder, *data;
+  Py_ssize_t bytes;
+  PyObject *allow_external;
+  tercel_model_options options = {.size = sizeof options};
+  tercel_check *check = NULL;
+  tercel_check_row row;
+  tercel_error err = {0};
+  tercel_status status;
+  (void)self;
+  if (!PyArg_ParseTuple(args, "zz#zO", &path, &data, &bytes, &folder, &allow_external)) return NULL;
+  const char **const folders = read_texts(allow_external, &options.num_allow_external);
+  if (!folders) return NULL;
+  options.allow_external = folders;
+  Py_BEGIN_ALLOW_THREADS;
+  status = path ? tercel_model_check(path, &options, &check, &err)
+                : tercel_model_check_memory(data, (size_t)bytes, folder, &options, &check, &err);
+  Py_END_ALLOW_THREADS;
+  PyMem_Free(folders);
+  if (status != TERCEL_OK) return raise(&err);
+  PyObject *list = PyList_New(0);
+  for (size_t i = 0; list && tercel_check_get_row(check, i, &row); i++) {
+    PyObject *const item = from_check_row(&row);
+    const int failed = !item || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    if (failed) Py_CLEAR(list);
+  }
+  tercel_check_destroy(check);
+  return list;
+}
+
+static PyMethodDef module_methods[] = {
+    {"machine", module_machine, METH_NOARGS, NULL}, {"check", module_check, METH_VARARGS, NULL},
+    {"strings", module_strings, METH_O, NULL},      {"dtypes", module_dtypes, METH_NOARGS, NULL},
+    {"passes", module_passes, METH_NOARGS, NULL},   {0}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_tercel", "The C side of tercel; private.", -1, module_methods, NULL, NULL, NULL, NULL};

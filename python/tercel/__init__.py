@@ -19,6 +19,7 @@ from ._tercel import (
     version,
 )
 from .operators import Dim, Operators, Spec
+from .checks import Check, Finding, check
 from .session import Node, Session
 
 __version__ = version
@@ -26,7 +27,9 @@ __version__ = version
 __all__ = [
     "Cancelled",
     "Dim",
+    "Check",
     "Error",
+    "Finding",
     "InternalError",
     "InvalidArgument",
     "InvalidModel",
@@ -37,6 +40,7 @@ __all__ = [
     "Session",
     "Spec",
     "Unsupported",
+    "check",
     "machine",
     "passes",
     "version",
