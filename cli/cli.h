@@ -168,5 +168,8 @@ void tercel_cli_format_bytes(double bytes, char *out, size_t out_size);
  * When not, *why says what differs, where and by how much. */
 bool tercel_cli_compare(const tercel_view *got, const tercel_view *want, double rtol, double atol, char *why,
                         size_t why_size);
+/* May got and want be draws from one distribution?  Type and shape are the same, and the means differ by five standard errors of their
+ * difference at most. */
+bool tercel_cli_compare_draws(const tercel_view *got, const tercel_view *want, double atol, char *why, size_t why_size);
 
 #endif

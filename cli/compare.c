@@ -63,15 +63,18 @@ static bool compare_strings(const tercel_string *got, const tercel_string *want,
   return true;
 }
 
+static bool is_of_type(const tercel_view *got, const tercel_view *want, char *why, size_t why_size) {
+  if (got->dtype == want->dtype && same_shape(got, want)) return true;
+  char got_text[160], want_text[160];
+  tercel_view_describe(got, got_text, sizeof got_text);
+  tercel_view_describe(want, want_text, sizeof want_text);
+  snprintf(why, why_size, "is %s, want %s", got_text, want_text);
+  return false;
+}
+
 bool tercel_cli_compare(const tercel_view *got, const tercel_view *want, double rtol, double atol, char *why,
                         size_t why_size) {
-  if (got->dtype != want->dtype || !same_shape(got, want)) {
-    char got_text[160], want_text[160];
-    tercel_view_describe(got, got_text, sizeof got_text);
-    tercel_view_describe(want, want_text, sizeof want_text);
-    snprintf(why, why_size, "is %s, want %s", got_text, want_text);
-    return false;
-  }
+  if (!is_of_type(got, want, why, why_size)) return false;
   int64_t elements = tercel_view_num_elements(want);
   difference found = {0};
   switch (want->dtype) {
@@ -89,5 +92,32 @@ bool tercel_cli_compare(const tercel_view *got, const tercel_view *want, double 
   if (found.count == 0) return true;
   snprintf(why, why_size, "%lld of %lld elements differ, by %.3g at most; element %lld is %.9g, want %.9g",
            (long long)found.count, (long long)elements, found.worst, (long long)found.first, found.got, found.want);
+  return false;
+}
+
+/* ---- draws ---- */
+
+/* Mean and variance of the elements. */
+static void moments(const tercel_view *view, int64_t elements, double *mean, double *variance) {
+  *mean = *variance = 0;
+  for (int64_t i = 0; i < elements; i++) *mean += tercel_element_get_f64(view->data, view->dtype, i) / (double)elements;
+  for (int64_t i = 0; i < elements; i++) {
+    const double off = tercel_element_get_f64(view->data, view->dtype, i) - *mean;
+    *variance += off * off / (double)elements;
+  }
+}
+
+bool tercel_cli_compare_draws(const tercel_view *got, const tercel_view *want, double atol, char *why,
+                              size_t why_size) {
+  const int64_t elements = tercel_view_num_elements(want);
+  if (!is_of_type(got, want, why, why_size)) return false;
+  if (!tercel_dtype_is_float(want->dtype) && !tercel_dtype_is_integer(want->dtype) && want->dtype != TERCEL_DTYPE_BOOL)
+    return tercel_cli_compare(got, want, 0, 0, why, why_size);
+  double mean[2], variance[2];
+  moments(got, elements, &mean[0], &variance[0]);
+  moments(want, elements, &mean[1], &variance[1]);
+  const double allowed = 5 * sqrt((variance[0] + variance[1]) / (double)elements) + atol;
+  if (elements == 0 || fabs(mean[0] - mean[1]) <= allowed) return true;
+  snprintf(why, why_size, "the mean is %.9g, want %.9g +- %.3g", mean[0], mean[1], allowed);
   return false;
 }

@@ -33,15 +33,18 @@ static const tercel_cli_group groups[] = {
 static const tercel_cli_usage usage = {
     .command = "test",
     .operands = "DIR...",
-    .what = "Runs every case found under the folders: a case is a folder with model.onnx and test_data_set_0, _1, ..., "
-            "each with "
-            "input_I.pb and output_I.pb.  Outputs must be within atol + rtol * |expected|; integers, bools and strings "
-            "exactly.  An "
-            "index.tsv in DIR may give each case its tolerances (columns kind, name, rtol, atol; the case is "
-            "DIR/kind/name).  One "
-            "thread runs a case unless --threads says otherwise.  The last line is `N passed, N failed, N skipped`; "
-            "the exit status "
-            "is 1 when a case failed or none was found.",
+    .what =
+        "Runs every case found under the folders: a case is a folder with model.onnx and test_data_set_0, _1, ..., "
+        "each with "
+        "input_I.pb and output_I.pb.  Outputs must be within atol + rtol * |expected|; integers, bools and strings "
+        "exactly.  An "
+        "index.tsv in DIR may give each case its tolerances (columns kind, name, rtol, atol; the case is "
+        "DIR/kind/name).  One "
+        "thread runs a case unless --threads says otherwise.  A model that draws random numbers can't be "
+        "compared so: its outputs must have the types, shapes and, within five standard errors, the means expected, "
+        "and the case is counted apart.  The last line is `N passed, N failed, N skipped`, followed by "
+        "`, N random (checked by property)` when there were such cases; the exit status is 1 when a case failed or "
+        "none was found.",
     .examples = "  tercel test cases/node\n"
                 "  tercel test cases --filter conv --verbose\n"
                 "  tercel test cases/node/test_relu --no-optimize\n",
@@ -108,7 +111,7 @@ static void run_forked(const options *o, const tercel_test_case *one, report *r)
 }
 
 static int run_all(const options *o, const tercel_test_list *list) {
-  size_t passed = 0, failed = 0, skipped = 0;
+  size_t passed = 0, failed = 0, skipped = 0, random = 0;
   static report r;
   for (size_t i = 0; i < list->count; i++) {
     const tercel_test_case *const one = &list->cases[i];
@@ -117,15 +120,17 @@ static int run_all(const options *o, const tercel_test_list *list) {
     else
       run_forked(o, one, &r);
     const bool skip = r.outcome == TERCEL_TEST_UNSUPPORTED && o->skip_unsupported;
-    if (r.outcome == TERCEL_TEST_PASSED) {
-      passed++;
-      if (o->verbose) printf("passed  %s\n", one->path);
+    if (r.outcome == TERCEL_TEST_PASSED || r.outcome == TERCEL_TEST_RANDOM) {
+      *(r.outcome == TERCEL_TEST_PASSED ? &passed : &random) += 1;
+      if (o->verbose) printf("%s  %s\n", r.outcome == TERCEL_TEST_PASSED ? "passed" : "random", one->path);
     } else {
       printf("%s  %s: %s\n", skip ? "skipped" : "FAILED ", one->path, r.why);
       *(skip ? &skipped : &failed) += 1;
     }
   }
-  printf("%zu passed, %zu failed, %zu skipped\n", passed, failed, skipped);
+  printf("%zu passed, %zu failed, %zu skipped", passed, failed, skipped);
+  if (random > 0) printf(", %zu random (checked by property)", random);
+  putchar('\n');
   return failed == 0 && list->count > 0 ? TERCEL_EXIT_OK : TERCEL_EXIT_FAILED;
 }
 

@@ -25,6 +25,7 @@ void tercel_test_free(tercel_test_list *list); /* safe on a zeroed struct */
 
 typedef enum tercel_test_outcome {
   TERCEL_TEST_PASSED,
+  TERCEL_TEST_RANDOM, /* it draws random numbers: the outputs differ, but have the types, shapes and means that are wanted */
   TERCEL_TEST_FAILED,
   TERCEL_TEST_UNSUPPORTED, /* the model or a file of it is legal but tercel can't do it */
 } tercel_test_outcome;

@@ -200,6 +200,7 @@ typedef struct tercel_model_info {
   size_t num_constants;
   uint64_t num_parameters; /* elements of all constants */
   uint64_t constant_bytes;
+  size_t num_random; /* nodes that draw random numbers: 0 says that equal inputs give equal outputs */
 } tercel_model_info;
 
 TERCEL_API tercel_status tercel_model_get_info(const tercel_model *model, tercel_model_info *info, tercel_error *err);

@@ -38,7 +38,7 @@ int tercel_model_get_metadata(const tercel_model *model, size_t index, const cha
   return 1;
 }
 
-static void count_constants(const tercel_graph *graph, tercel_model_info *info) {
+static void count_parts(const tercel_graph *graph, tercel_model_info *info) {
   for (uint32_t i = 0; i < graph->num_values; ++i) {
     const tercel_value *const value = graph->values[i];
     if (value == NULL || value->constant == NULL) continue;
@@ -46,8 +46,10 @@ static void count_constants(const tercel_graph *graph, tercel_model_info *info) 
     info->num_parameters += (uint64_t)tercel_tensor_num_elements(value->constant);
     info->constant_bytes += value->constant->bytes;
   }
-  for (const tercel_node *node = graph->first; node != NULL; node = node->next)
-    for (uint32_t i = 0; i < node->num_graphs; ++i) count_constants(node->graphs[i], info);
+  for (const tercel_node *node = graph->first; node != NULL; node = node->next) {
+    info->num_random += (node->op->flags & TERCEL_OP_IMPURE) != 0;
+    for (uint32_t i = 0; i < node->num_graphs; ++i) count_parts(node->graphs[i], info);
+  }
 }
 
 tercel_status tercel_model_get_info(const tercel_model *model, tercel_model_info *info, tercel_error *err) {
@@ -56,7 +58,7 @@ tercel_status tercel_model_get_info(const tercel_model *model, tercel_model_info
                               .format = model->imported.format,
                               .producer = model->imported.producer,
                               .num_nodes = tercel_graph_count_nodes(model->imported.graph)};
-  count_constants(model->imported.graph, info);
+  count_parts(model->imported.graph, info);
   return TERCEL_OK;
 }
 
