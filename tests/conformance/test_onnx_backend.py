@@ -5,11 +5,14 @@ whose operators are all in REQUIRED may not be refused.  Run as a program it pri
 
     PYTHONPATH=build/release/python python tests/conformance/test_onnx_backend.py [part of a name]
 """
-import collections
 import re
+import shutil
+import subprocess
 import sys
 
+import make_table
 import pytest
+from export_cases import export_all
 from onnx_cases import KINDS, RANDOM, alike, cases, feed, operators, same
 
 import tercel
@@ -38,33 +41,66 @@ def reason(error):
     return f"not supported yet: {', '.join(missing)}" if missing else re.sub(r"'[^']*'", "'...'", str(error))
 
 
-@pytest.mark.parametrize("case", list(cases()), ids=lambda case: f"{case.kind}/{case.name}")
-def test_case(case):
+CASES = list(cases())
+OUTCOMES = {}  # (kind, name): a word of WORDS
+WORDS = ("passed", "failed", "skipped", "random")
+
+
+def outcome_of(case):
+    """A word of WORDS, and the error, if there is one."""
     try:
         run_case(case)
     except tercel.Unsupported as error:
-        if set(operators(case.model.graph.node)) <= REQUIRED:
-            raise
+        return "skipped", error
+    except (tercel.Error, AssertionError) as error:
+        return "failed", error
+    return "random" if case.name in RANDOM else "passed", None
+
+
+def count_line(outcomes):
+    """As `tercel test` ends."""
+    passed, failed, skipped, random = (list(outcomes).count(word) for word in WORDS)
+    return f"{passed} passed, {failed} failed, {skipped} skipped" + (f", {random} random (checked by property)" if random else "")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}/{case.name}")
+def test_case(case):
+    OUTCOMES[case.kind, case.name], error = outcome_of(case)
+    if isinstance(error, tercel.Unsupported) and not set(operators(case.model.graph.node)) <= REQUIRED:
         pytest.skip(reason(error))
+    if error:
+        raise error
+
+
+def test_the_command_counts_the_same(build, tmp_path):
+    """`tercel test` over the same cases as files."""
+    if len(OUTCOMES) < len(CASES):
+        pytest.skip("only a part of the cases was run")
+    export_all(CASES, tmp_path)
+    result = subprocess.run([build / "tercel", "test", tmp_path, "--skip-unsupported"], capture_output=True, text=True, timeout=300)
+    shutil.rmtree(tmp_path)  # more than 50 MB
+    assert result.stdout.splitlines()[-1] == count_line(OUTCOMES.values()), result.stdout[-4000:]
+    print(result.stdout.splitlines()[-1])
+
+
+def test_the_table_is_not_stale(source):
+    """docs/onnx.md shows tercel's column as this run has it."""
+    if len(OUTCOMES) < len(CASES):
+        pytest.skip("only a part of the cases was run")
+    table = make_table.make(CASES, OUTCOMES)
+    assert (source / "docs/onnx.md").read_text() == table, "docs/onnx.md is stale: tests/conformance/make_table.py writes it"
 
 
 def main(part):
-    outcomes = collections.Counter()
-    for case in cases():
+    for case in CASES:
         if part not in case.name:
             continue
-        try:
-            run_case(case)
-            outcome, detail = "random" if case.name in RANDOM else "pass", ""
-        except tercel.Unsupported as error:
-            outcome, detail = "unsupported", str(error)
-        except (tercel.Error, AssertionError) as error:
-            outcome, detail = "fail", f"{type(error).__name__}: {error}"
-        outcomes[case.kind, outcome] += 1
-        if outcome != "pass":
-            print(outcome, case.kind, case.name, " ".join(detail.split())[:300], sep="\t")
+        OUTCOMES[case.kind, case.name], error = outcome_of(case)
+        if OUTCOMES[case.kind, case.name] != "passed":
+            print(OUTCOMES[case.kind, case.name], case.kind, case.name, " ".join(str(error or "").split())[:300], sep="\t")
     for kind in KINDS:
-        print(kind, ", ".join(f"{count} {outcome}" for (k, outcome), count in sorted(outcomes.items()) if k == kind))
+        print(f"{kind}: {count_line(word for (k, _), word in OUTCOMES.items() if k == kind)}")
+    print(count_line(OUTCOMES.values()))
 
 
 if __name__ == "__main__":
