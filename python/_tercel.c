@@ -640,18 +640,20 @@ static PyObject *from_check_row(const tercel_check_row *row) {
   return NULL;
 }
 
-/* check(path or None, bytes or None, folder or None, allow_external) -> list of (level, kind, op, node, message, advice) */
+/* check(path or None, bytes or None, folder or None, allow_external, operators or None)
+ * -> list of (level, kind, op, node, message, advice) */
 static PyObject *module_check(PyObject *self, PyObject *args) {
   const char *path, *folder, *data;
   Py_ssize_t bytes;
-  PyObject *allow_external;
+  PyObject *allow_external, *operators;
   tercel_model_options options = {.size = sizeof options};
   tercel_check *check = NULL;
   tercel_check_row row;
   tercel_error err = {0};
   tercel_status status;
   (void)self;
-  if (!PyArg_ParseTuple(args, "zz#zO", &path, &data, &bytes, &folder, &allow_external)) return NULL;
+  if (!PyArg_ParseTuple(args, "zz#zOO", &path, &data, &bytes, &folder, &allow_external, &operators)) return NULL;
+  if (operators != Py_None && !(options.operators = tercel_py_operators(operators))) return NULL;
   const char **const folders = read_texts(allow_external, &options.num_allow_external);
   if (!folders) return NULL;
   options.allow_external = folders;
@@ -660,7 +662,7 @@ static PyObject *module_check(PyObject *self, PyObject *args) {
                 : tercel_model_check_memory(data, (size_t)bytes, folder, &options, &check, &err);
   Py_END_ALLOW_THREADS;
   PyMem_Free(folders);
-  if (status != TERCEL_OK) return raise(&err);
+  if (status != TERCEL_OK) return tercel_py_raise(&err);
   PyObject *list = PyList_New(0);
   for (size_t i = 0; list && tercel_check_get_row(check, i, &row); i++) {
     PyObject *const item = from_check_row(&row);

@@ -18,16 +18,16 @@ from ._tercel import (
     passes,
     version,
 )
-from .operators import Dim, Operators, Spec
 from .checks import Check, Finding, check
+from .operators import Dim, Operators, Spec
 from .session import Node, Session
 
 __version__ = version
 
 __all__ = [
     "Cancelled",
-    "Dim",
     "Check",
+    "Dim",
     "Error",
     "Finding",
     "InternalError",

@@ -3,6 +3,7 @@ import os
 import typing
 
 from . import _tercel
+from .operators import Operators
 
 
 class Finding(typing.NamedTuple):
@@ -44,15 +45,17 @@ class Check(list):
         return "\n".join(map(str, self))
 
 
-def check(model, *, folder=None, allow_external=()):
+def check(model, *, folder=None, allow_external=(), operators=None):
     """Everything that keeps tercel from running a model, and all that is suspicious, at once: a Check.  Weights are not read.
 
-    model, folder, allow_external: as for Session.
+    model, folder, allow_external, operators: as for Session.
 
         found = tercel.check("net.onnx")
         if not found.runs:
             print(found)
     """
+    if operators is not None and not isinstance(operators, Operators):
+        raise TypeError(f"operators: {type(operators).__name__}, want a tercel.Operators")
     path = data = None
     if isinstance(model, (bytes, bytearray, memoryview)):
         data = bytes(model)
@@ -60,4 +63,4 @@ def check(model, *, folder=None, allow_external=()):
         path = os.fspath(model)
     folders = (allow_external,) if isinstance(allow_external, (str, os.PathLike)) else allow_external
     return Check(Finding(*row) for row in _tercel.check(path, data, None if folder is None else os.fspath(folder),
-                                                        [os.fspath(name) for name in folders]))
+                                                        [os.fspath(name) for name in folders], operators and operators._set))

@@ -28,6 +28,18 @@ def test_all_errors_at_once():
     assert str(found).startswith("error: Wobble 'one': operator Wobble (ai.onnx 17) is not supported -> export ")
 
 
+def test_operators_of_ones_own():
+    operators = tercel.Operators()
+
+    @operators.register("", "Wobble")
+    def wobble(x):
+        return x
+
+    proto = model(helper.make_node("Wobble", ["x"], ["y"])).SerializeToString()
+    assert not tercel.check(proto).runs
+    assert tercel.check(proto, operators=operators).runs
+
+
 def test_no_file():
     with pytest.raises(tercel.IOFailure, match="none.onnx"):
         tercel.check("none.onnx")

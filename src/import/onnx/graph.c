@@ -49,9 +49,10 @@ static tercel_status fail_operator(const tercel_onnx_node *node, int64_t version
 
 static const char *operator_advice(const tercel_onnx_node *node, bool newer) {
   if (newer) return "import the version of the operator set that introduced it";
-  return tercel_onnx_same_domain(node->domain, "")
-             ? "export with operators that tercel has (docs/onnx.md lists them), or give its kernel with --plugin"
-             : "an operator of its author's own: give its kernel with --plugin, or export without it";
+  return tercel_onnx_same_domain(node->domain, "") ? "export with operators that tercel has (docs/onnx.md), or give it "
+                                                     "with --plugin (docs/custom-operators.md)"
+                                                   : "an operator of its author's own: give it with --plugin "
+                                                     "(docs/custom-operators.md), or export without it";
 }
 
 /* The user's set has the operator, but not for the version that the model imports. */
