@@ -69,6 +69,8 @@ static bool clamp_position(tercel_dims *dims, tercel_dim at, tercel_dim n, terce
       *out = number >= INT32_MAX ? n : tercel_dim_min(dims, at, n);
   } else if (is_size(dims, at)) {
     *out = tercel_dim_min(dims, at, n);
+  } else if (tercel_dim_add(dims, at, n) == 0) { /* -n: as far from the end as the axis is long */
+    *out = 0;
   } else {
     return false;
   }

@@ -61,6 +61,12 @@ static void test_slice_shapes(void **state) {
   check_type("%x: f32[4, n]", SLICE(-2, 9223372036854775807, 1, 1) "return %y", "f32[4, min(n, 2)]");
   check_type("%x: f32[4, 2*n]", SLICE(0, 2147483647, 1, 2) "return %y", "f32[4, n]");
   check_type("%x: f32[4, n]", SLICE(-1, -9223372036854775807, 1, -1) "return %y", "f32[4, n]");
+  /* as many from the end as there are: T5's position biases */
+  check_type("%x: f32[n, 4]",
+             "%s = shape(%x) {start = 0, end = 1} %m = pointwise(%s) {program = {1: neg:i64(%0)}} "
+             "%e: i64[1] = constant data(9223372036854775807) %a: i64[1] = constant data(0) "
+             "%y = slice(%x, %m, %e, %a)\nreturn %y",
+             "f32[n, 4]");
   check_type("%x: f32[4, 10], %s: i64[1], %e: i64[1]",
              "%a: i64[1] = constant data(1)\n%y = slice(%x, %s, %e, %a)\nreturn %y", "f32[4, ?0]");
   check_type("%x: f32[4, 10], %k: f32[seq]",
