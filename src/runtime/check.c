@@ -23,9 +23,10 @@ enum { NUM_GROUPS = TERCEL_OP_COUNT * TERCEL_DTYPE_COUNT };
 
 typedef struct survey {
   tercel_problems *problems;
-  tercel_arena scratch; /* of one node */
-  double work;          /* of all nodes */
-  group *plain;         /* on reference kernels, by operator and dtype */
+  tercel_account account; /* what this machine can hold */
+  tercel_arena scratch;   /* of one node */
+  double work;            /* of all nodes */
+  group *plain;           /* on reference kernels, by operator and dtype */
   group dynamic[TERCEL_OP_COUNT], random;
 } survey;
 
@@ -133,12 +134,32 @@ static tercel_status note_no_kernel(survey *s, const tercel_node *node, tercel_e
   return status;
 }
 
+/* What this machine can't hold is found before it is tried. */
+static tercel_status note_huge_results(survey *s, const tercel_node *node, tercel_error *err) {
+  for (uint32_t i = 0; i < node->num_outputs; ++i) {
+    tercel_tensor result = {0};
+    tercel_error why = {0};
+    if (node->outputs[i] == NULL || !tercel_shape_is_known(&node->outputs[i]->type.shape)) continue;
+    if (!shape_roughly(node->outputs[i], &result) || tercel_account_check(&s->account, result.bytes, &why) == TERCEL_OK)
+      continue;
+    const tercel_problem problem = {.level = TERCEL_CHECK_WARNING,
+                                    .kind = TERCEL_PROBLEM_SHAPE,
+                                    .op = node->op->name,
+                                    .node = node->name,
+                                    .message = why.message,
+                                    .advice = "a run will fail: correct the shape, or run it on a larger machine"};
+    TERCEL_TRY(tercel_problems_add(s->problems, &problem, err));
+  }
+  return TERCEL_OK;
+}
+
 static tercel_status survey_graph(survey *s, const tercel_graph *graph, tercel_error *err) {
   for (const tercel_node *node = graph->first; node != NULL; node = node->next) {
     const unsigned flags = node->op->flags;
     double work;
     TERCEL_TRY(measure(s, node, &work, err));
     s->work += work;
+    TERCEL_TRY(note_huge_results(s, node, err));
     if (flags & TERCEL_OP_DATA_DEPENDENT || (!(flags & TERCEL_OP_CONTROL) && makes_unknown_shapes(node)))
       add_to(&s->dynamic[node->op->id], node, work);
     if (flags & TERCEL_OP_IMPURE) add_to(&s->random, node, work);
@@ -230,6 +251,7 @@ static tercel_status tell_survey(survey *s, tercel_error *err) {
 static tercel_status survey_model(tercel_graph *graph, tercel_problems *problems, tercel_error *err) {
   survey s = {.problems = problems};
   tercel_status status = TERCEL_OK;
+  tercel_account_init(&s.account, 0);
   TERCEL_CHECK(tercel_infer_graph(graph, err));
   TERCEL_CHECK(tercel_graph_verify(graph, err));
   TERCEL_CHECK(tercel_optimize(graph, &(tercel_optimize_options){.shapes_only = true}, NULL, err));

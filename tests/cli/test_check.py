@@ -146,6 +146,13 @@ def test_reference_kernels_and_random_numbers(check):
     assert plain and "reference kernel" in plain[0]["message"], text
 
 
+def test_results_that_no_memory_holds(check):
+    shape = numpy_helper.from_array(np.array([1 << 20, 1 << 20, 3]), "shape")
+    status, rows, _ = check(model([node("Expand", ["x", "shape"], ["y"])], inputs=(("x", [3]),), initializers=[shape]))
+    assert status == 0
+    assert ["activations need 12 TiB" in row["message"] for row in rows_of(rows, "warning", "shape")] == [True]
+
+
 def test_data_dependent_shapes(check):
     _, rows, _ = check(model([node("NonZero", ["x"], ["i"]), node("Cast", ["i"], ["y"], to=TensorProto.FLOAT)]))
     assert [row["op"] for row in rows_of(rows, "note", "dynamic")] == ["nonzero"]
