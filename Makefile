@@ -51,8 +51,9 @@ test-edge: ## the build without pictures, ai.onnx.ml and Unicode (build/edge)
 	$(call build,edge,all)
 	@tools/run-tests edge
 
-fuzz: ## fuzz the readers, each for FUZZ_SECONDS=60
+fuzz: ## random graphs, optimized and not; then every fuzz target for FUZZ_SECONDS=60
 	@tools/setup fuzz
+	$(call build,release,test_optimize_random test_runtime_optimized)
 	$(call build,fuzz,all)
 	@tools/fuzz
 
