@@ -41,7 +41,8 @@ static void set_message(tercel_error *err, tercel_status status, const char *mes
   err->status = status;
 }
 
-static void format_message(tercel_error *err, tercel_status status, const char *format, va_list args) {
+static void __attribute__((format(printf, 3, 0)))
+format_message(tercel_error *err, tercel_status status, const char *format, va_list args) {
   char message[TERCEL_ERROR_MESSAGE_MAX]; /* apart from *err: the arguments may point into err->message */
   const int length = vsnprintf(message, sizeof message, format, args);
   if (length < 0) message[0] = 0;
