@@ -190,8 +190,10 @@ static tercel_status import_once(void *path, tercel_error *err) {
 
 static void test_allocation_failures(void **state) {
   (void)state;
-  static const char *const files[] = {"functions",          "if_captures",   "sequence_map", "typed_fields",
-                                      "sparse_initializer", "external_data", "metadata"};
+  static const char *const files[] = {
+      "functions",          "if_captures",         "sequence_map",     "typed_fields",
+      "sparse_initializer", "external_data",       "metadata",         "function_input_left_out",
+      "initializer_twice",  "domain_not_imported", "loop_changes_rank"};
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     char path[512];
     snprintf(path, sizeof path, FIXTURES "good/%s.onnx", files[i]);

@@ -81,6 +81,7 @@ static tercel_status find_handler(tercel_onnx *o, const tercel_onnx_frame *frame
                                   handler *out, const char **advice, tercel_error *err) {
   const tercel_custom *other;
   *out = (handler){0};
+  *advice = NULL;
   TERCEL_TRY(tercel_onnx_get_version(o, frame, node->domain, &out->version, err));
   const tercel_custom *const custom =
       tercel_operators_find(o->options.operators, node->domain, node->op_type, out->version, &other);
@@ -340,7 +341,9 @@ static tercel_status build_node_outputs(tercel_onnx *o, tercel_onnx_scope *scope
                                         tercel_error *err) {
   handler h;
   const char *advice;
-  if (poisoned || find_handler(o, scope->frame, node, &h, &advice, err) != TERCEL_OK) {
+  const tercel_status found = poisoned ? TERCEL_OK : find_handler(o, scope->frame, node, &h, &advice, err);
+  if (found == TERCEL_OUT_OF_MEMORY) return found;
+  if (poisoned || found != TERCEL_OK) {
     poison(outputs, node->outputs.count);
     return look_at_node(o, scope->frame, node, err);
   }

@@ -214,6 +214,23 @@ def good_functions():
               opsets=[h.make_opsetid("", 17), f], functions=[one, two])
     good("function_overloads", m)
 
+    # An input that the call leaves out is named in a subgraph of the function.
+    then = h.make_graph([n("Clip", ["a", "b", ""], ["t"])], "then", [], [onnx.ValueInfoProto(name="t")])
+    other = h.make_graph([n("Neg", ["a"], ["u"])], "else", [], [onnx.ValueInfoProto(name="u")])
+    branches = h.make_function("f", "Branches", ["c", "a", "b"], ["r"], [n("If", ["c"], ["r"], then_branch=then, else_branch=other)],
+                               [h.make_opsetid("", 17)])
+    good("function_input_left_out", model([n("Branches", ["c", "x"], ["y"], domain="f")], [info("x"), info("c", [], T.BOOL)],
+                                          opsets=[h.make_opsetid("", 17), f], functions=[branches]))
+
+
+def good_though_careless():
+    good("initializer_twice", model([n("Mul", ["x", "w"], ["y"])], inits=[W, const("w", np.full(4, 2, np.float32))]))
+    good("domain_not_imported", model([n("QuickGelu", ["x"], ["y"], domain="com.microsoft")]))
+    body = h.make_graph([n("Unsqueeze", ["v", "zero"], ["w"]), n("Identity", ["go"], ["on"])], "body",
+                        [info("i", [], T.INT64), info("go", [], T.BOOL), info("v", None)], [info("on", [], T.BOOL), info("w", None)])
+    good("loop_changes_rank", model([n("Loop", ["count", "", "x"], ["y"], body=body)],
+                                    inits=[const("count", np.array(3)), const("zero", np.array([0]))]))
+
 
 # ---- old versions --------------------------------------------------------------------------------------------------------
 
@@ -409,6 +426,7 @@ def main():
     good_graphs()
     good_subgraphs()
     good_functions()
+    good_though_careless()
     good_versions()
     good_einsums()
     bad_bytes()
