@@ -82,8 +82,7 @@ static void test_values(void **state) {
 static void test_rows(void **state) {
   (void)state;
   static const char *const operands[] = {
-      "%a: f32[2, 3] = constant data(0.1, -2.7, 3e-39, 4.5, 1e30, -6) %b: f32[2, 3] = constant data(7.3, 1e-3, 3, 0.7, "
-      "1e10, 9)",
+      "%a: f32[2, 3] = constant data(0.1, -2.7, 3e-39, 4, 1e30, 6) %b: f32[2, 3] = constant data(7, 1e-3, 3, 1, 9, 2)",
       "%a: f32[2, 3] = constant data(0.1, -2.7, 3, 4.5, 5, -6) %b: f32[3] = constant data(7.3, 1e-3, 3)",
       "%a: f32[2, 3] = constant data(0.1, -2.7, 3, 4.5, 5, -6) %b: f32[2, 1] = constant data(7.3, 1e-3)",
       "%a: f32[] = constant data(0.1) %b: f32[2, 3] = constant data(0.1, -2.7, 3, 4.5, 5, -6)",
