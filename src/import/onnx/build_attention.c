@@ -43,6 +43,13 @@ static void set_scores(tercel_onnx_call *c, tercel_node *n) {
     tercel_onnx_set_text(c, n, "scores", kinds[mode]);
 }
 
+/* Integers are added to the scores as the numbers that they are. */
+static tercel_value *mask_of(tercel_onnx_call *c, const tercel_value *q) {
+  tercel_value *const mask = tercel_onnx_in(c, 3);
+  const bool is_integer = mask && tercel_dtype_is_integer(tercel_onnx_dtype_of(mask));
+  return is_integer ? tercel_onnx_cast(c, mask, tercel_onnx_dtype_of(q)) : mask;
+}
+
 void tercel_onnx_build_attention(tercel_onnx_call *c) {
   tercel_value *const q = tercel_onnx_in(c, 0), *const past_k = tercel_onnx_in(c, 4),
                       *const past_v = tercel_onnx_in(c, 5);
@@ -63,7 +70,7 @@ void tercel_onnx_build_attention(tercel_onnx_call *c) {
   const bool by_place = causal || left >= 0 || right >= 0;
   tercel_value *const place = by_place ? first_place(c, q, past_k, lengths) : NULL;
   tercel_node *const n = tercel_onnx_begin(c, &tercel_op_attention, tercel_onnx_wants_output(c, 3) ? 2 : 1, q, k, v,
-                                           tercel_onnx_in(c, 3), place, lengths);
+                                           mask_of(c, q), place, lengths);
   copy_heads(c, n, "q_num_heads", "heads");
   copy_heads(c, n, "kv_num_heads", "kv_heads");
   tercel_onnx_copy_float(c, n, "scale");
