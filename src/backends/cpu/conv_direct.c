@@ -1,4 +1,5 @@
-/* See conv_direct.h.  A piece of work is a band of output rows of one product. */
+/* See conv_direct.h.  A piece of work is a band of output rows of one product or, where those are too few for the threads, a block of output
+ * channels of one: each then copies the planes for itself. */
 #include "backends/cpu/conv_direct.h"
 
 #include <string.h>
@@ -63,6 +64,10 @@ tercel_status tercel_conv_direct_bind(const tercel_gemm_kernels *gemm, const ter
   TERCEL_TRY(tercel_conv_make_plane(&view, band, arena, &out->plane, err));
   out->plane_floats = tercel_conv_plane_floats(&out->plane);
   out->bands = tercel_ceil_div(view.y.output, out->plane.band);
+  const int64_t panels = tercel_ceil_div(out->m, gemm->mr), pieces = out->outer * out->bands;
+  const int64_t splits = pieces > 0 ? tercel_ceil_div(num_threads, pieces) : 1;
+  out->block = tercel_max_i64(tercel_ceil_div(panels, splits), 1) * gemm->mr;
+  out->blocks = tercel_ceil_div(out->m, out->block);
   TERCEL_TRY(make_offsets(out, arena, err));
   size_t bytes;
   if (!tercel_mul_size((size_t)out->plane_floats * sizeof(float), (size_t)out->channels, &bytes) ||
@@ -117,15 +122,17 @@ static void run_bands(void *arg, int64_t begin, int64_t end, int thread) {
   float *planes = (float *)(void *)(j->workspace + (size_t)thread * d->thread_bytes);
   memset(planes, 0, d->thread_bytes);
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t y0 = i % d->bands * d->plane.band, count = tercel_min_i64(d->plane.band, d->plane.y.output - y0);
+    const int64_t band = i / d->blocks, first = i % d->blocks * d->block;
+    const int64_t last = tercel_min_i64(first + d->block, d->m);
+    const int64_t y0 = band % d->bands * d->plane.band, count = tercel_min_i64(d->plane.band, d->plane.y.output - y0);
     tercel_gemm_product p = {0};
-    j->run->product(j->run->user, i / d->bands, &p);
+    j->run->product(j->run->user, band / d->bands, &p);
     for (int64_t c = 0; c < d->channels; ++c)
       d->conv->fill(&d->plane, p.b + c * d->in_size, y0, count, planes + c * d->plane_floats);
     int64_t k0 = 0;
     do { /* once even when there are no channels: the bias remains */
       const int64_t kc = tercel_min_i64(d->k - k0, TERCEL_GEMM_KC);
-      for (int64_t m = 0; m < d->m; m += d->gemm->mr) run_panel(j, &p, planes, y0, count, m, k0, kc);
+      for (int64_t m = first; m < last; m += d->gemm->mr) run_panel(j, &p, planes, y0, count, m, k0, kc);
       k0 += kc;
     } while (k0 < d->k);
   }
@@ -134,5 +141,5 @@ static void run_bands(void *arg, int64_t begin, int64_t end, int thread) {
 void tercel_conv_direct_run(const tercel_conv_direct *d, const tercel_gemm_run *run, void *workspace,
                             tercel_pool *pool) {
   job j = {.d = d, .run = run, .workspace = workspace};
-  if (d->m > 0) tercel_pool_run(pool, d->outer * d->bands, 1, run_bands, &j);
+  if (d->m > 0) tercel_pool_run(pool, d->outer * d->bands * d->blocks, 1, run_bands, &j);
 }

@@ -16,6 +16,7 @@ typedef struct tercel_conv_direct {
   int64_t plane_floats;
   const int64_t *offsets; /* [k], into the planes of all channels */
   int64_t bands;
+  int64_t block, blocks; /* output channels that a piece of work takes, a multiple of mr; pieces of a band */
   size_t thread_bytes, workspace_bytes;
 } tercel_conv_direct;
 

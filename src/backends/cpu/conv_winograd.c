@@ -11,7 +11,7 @@
 #include "backends/cpu/conv.h"
 #include "backends/cpu/kernels/winograd.h"
 
-enum { POSITIONS = TERCEL_WINOGRAD_POSITIONS, TILE = TERCEL_WINOGRAD_TILE, TAPS = 9, PIECES_PER_THREAD = 4 };
+enum { POSITIONS = TERCEL_WINOGRAD_POSITIONS, TILE = TERCEL_WINOGRAD_TILE, TAPS = 9 };
 
 typedef struct binding {
   tercel_conv_geometry g;
@@ -127,7 +127,8 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
 
 /* As many rows of tiles as keep V in the cache; less, and less channels, when threads would have nothing to do. */
 static void choose_pieces(binding *b, int64_t mr, int num_threads) {
-  const int64_t wanted = num_threads > 1 ? PIECES_PER_THREAD * num_threads : 1, outer = b->g.batch * b->g.group;
+  const int64_t wanted = num_threads,
+                outer = b->g.batch * b->g.group; /* small pieces would waste lanes, and read U often */
   const int64_t row_bytes = b->view.tiles * b->k * POSITIONS * (int64_t)sizeof(float);
   const int64_t all = tercel_ceil_div(b->view.y.output, TILE);
   b->rows = tercel_min_i64(tercel_max_i64(most_v_bytes / row_bytes, 1), all);
