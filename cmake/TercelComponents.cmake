@@ -7,7 +7,7 @@ option(TERCEL_UNICODE "The operators that need to know characters: StringNormali
 # Of each component: the sources and tests that are it, and those that stand in their place.
 set(TERCEL_IMAGES_SOURCES "/images/formats/" "/ops/image\\.c$" "/build_image\\.c$" "/tests/(images|ops)/test_(decode|image)\\.c$")
 set(TERCEL_IMAGES_INSTEAD "/images/left_out\\.c$")
-set(TERCEL_ML_SOURCES "/ops/trees\\.c$" "/onnx/build_(ml|ml_map|ml_svm|trees)\\.c$" "/tests/ops/test_trees\\.c$")
+set(TERCEL_ML_SOURCES "/(ops|backends/cpu)/trees\\.c$" "/onnx/build_(ml|ml_map|ml_svm|trees)\\.c$" "/tests/ops/test_trees\\.c$")
 set(TERCEL_UNICODE_SOURCES "/ops/(case|regex|regex_match|string_normalize|unicode)\\.c$" "/onnx/build_unicode\\.c$"
                            "/tests/ops/test_string\\.c$")
 
