@@ -3,18 +3,9 @@
 #include <string.h>
 
 #include "backends/cpu/conv.h"
-#include "backends/cpu/gemm8.h"
+#include "backends/cpu/gemm8_state.h"
 
-enum { X, W, X_ZERO, W_ZERO, FIRST_EXTRA };
-
-typedef struct state {
-  const tercel_gemm8_kernels *kernels;
-  uint8_t *panels; /* constant weights, group after group; NULL: read at run time */
-  uint32_t *sums;
-  size_t panel_bytes; /* of one group */
-  int64_t num_sums;
-  tercel_epilogue epilogue;
-} state;
+enum { X, W, FIRST_EXTRA = TERCEL_GEMM8_FIRST_EXTRA };
 
 typedef struct binding {
   tercel_conv_geometry g;
@@ -30,34 +21,17 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return rank >= 3 && rank <= 5 && tercel_epilogue_supports(node, FIRST_EXTRA);
 }
 
-static void release(void *data) {
-  state *s = data;
-  if (s == NULL) return;
-  tercel_free(s->panels);
-  tercel_free(s->sums);
-  tercel_epilogue_release(&s->epilogue);
-  tercel_free(s);
-}
-
-static tercel_status pack(const tercel_node *node, const tercel_tensor *w, state *s, tercel_kernel_state *out,
-                          tercel_error *err) {
+static tercel_status pack(const tercel_node *node, const tercel_tensor *w, tercel_gemm8_state *s, tercel_error *err) {
   const int64_t group = tercel_node_int(node, "group"), m = w->dims[0] / group;
   if (m == 0) return TERCEL_OK;
   const int64_t k = tercel_tensor_num_elements(w) / w->dims[0];
-  s->panel_bytes = tercel_gemm8_panel_bytes_a(s->kernels, m, k);
-  s->num_sums = tercel_gemm8_sums_a(s->kernels, m);
-  size_t bytes;
-  if (!tercel_mul_size(s->panel_bytes, (size_t)group, &bytes) || bytes == 0) return TERCEL_OK;
-  s->panels = tercel_alloc(bytes);
-  s->sums = tercel_alloc_array((size_t)(s->num_sums * group), sizeof *s->sums);
-  if (s->panels == NULL || s->sums == NULL) return tercel_fail_memory(err, bytes, "packed weights");
-  for (int64_t i = 0; i < group; ++i) {
-    const tercel_gemm8_packed to = {s->panels + (size_t)i * s->panel_bytes, s->sums + i * s->num_sums};
+  TERCEL_TRY(tercel_gemm8_alloc_packed(s, tercel_gemm8_panel_bytes_a(s->kernels, m, k),
+                                       tercel_gemm8_sums_a(s->kernels, m), group, err));
+  for (int64_t i = 0; i < s->matrices; ++i) {
+    const tercel_gemm8_packed to = tercel_gemm8_get_packed(s, i);
     tercel_gemm8_pack_a(s->kernels, m, k, (const uint8_t *)w->data + i * m * k, k, 1,
                         tercel_gemm8_flip(w->dtype, false), &to);
   }
-  out->packed_bytes = bytes;
-  out->unused_inputs |= 1u << W;
   return TERCEL_OK;
 }
 
@@ -65,17 +39,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)num_threads;
-  state *s = tercel_zalloc(sizeof *s);
-  if (s == NULL) return tercel_fail_memory(err, sizeof *s, "conv_integer");
-  tercel_status status = TERCEL_OK;
-  s->kernels = TERCEL_CPU_PICK_VNNI(tercel_gemm8_kernels);
-  TERCEL_CHECK(tercel_epilogue_prepare(node, FIRST_EXTRA, &s->epilogue, err));
-  const tercel_tensor *w = node->inputs[W]->constant;
-  if (w != NULL) TERCEL_CHECK(pack(node, w, s, out, err));
-  out->data = s;
-done:
-  if (status != TERCEL_OK) release(s);
-  return status;
+  return tercel_gemm8_prepare(node, pack, out, err);
 }
 
 static tercel_conv_view view_of(const tercel_conv_geometry *g) {
@@ -90,7 +54,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                           const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
-  const state *s = state_data;
+  const tercel_gemm8_state *s = state_data;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv_integer");
   tercel_conv_geometry *g = &b->g;
@@ -103,7 +67,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                                 .k = g->in_channels / g->group * g->kernel_size,
                                 .outer = g->batch * g->group,
                                 .c_row = g->out_size,
-                                .a_is_packed = s->panels != NULL};
+                                .a_is_packed = s->packed.panels != NULL};
   TERCEL_TRY(tercel_gemm8_make_plan(&b->plan, num_threads, err));
   b->epilogue_at = b->plan.workspace_bytes;
   result->data = b;
@@ -114,7 +78,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
 /* ---- run ---- */
 
 typedef struct job {
-  const state *s;
+  const tercel_gemm8_state *s;
   const binding *b;
   const uint8_t *x, *w;
   uint32_t *y;
@@ -127,9 +91,7 @@ static void get_product(const void *user, int64_t outer, tercel_gemm8_product *o
   const tercel_gemm8_plan *plan = &j->b->plan;
   const int64_t group = outer % g->group;
   out->a = j->w + group * plan->m * plan->k;
-  if (plan->a_is_packed)
-    out->packed_a =
-        (tercel_gemm8_packed){j->s->panels + (size_t)group * j->s->panel_bytes, j->s->sums + group * j->s->num_sums};
+  if (plan->a_is_packed) out->packed_a = tercel_gemm8_get_packed(j->s, group);
   out->b = j->x + outer * (g->in_channels / g->group) * g->in_size;
   out->c = j->y + outer * plan->m * plan->n;
   out->a_zeros = j->w_zeros;
@@ -243,7 +205,7 @@ static void pack_input(const void *user, const tercel_gemm8_product *product, in
 
 static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   (void)err;
-  const state *s = r->state;
+  const tercel_gemm8_state *s = r->state;
   const binding *b = r->binding;
   const job j = {.s = s,
                  .b = b,
@@ -271,6 +233,6 @@ const tercel_kernel tercel_kernel_conv_integer = {.name = "conv_integer",
                                                   .op = TERCEL_OP_CONV_INTEGER,
                                                   .supports = supports,
                                                   .prepare = prepare,
-                                                  .release = release,
+                                                  .release = tercel_gemm8_release,
                                                   .bind = bind,
                                                   .run = run};

@@ -1,5 +1,5 @@
 /* Products of 8-bit integers for the CPU backend: blocks, threads, packing on the fly, zero points and epilogues around the register tiles of
- * kernels/gemm8.h.  matmul_integer and conv_integer go through here.
+ * kernels/gemm8.h.  matmul_integer, conv_integer and rnn go through here.
  *
  * `outer` independent products C = (A - its zero points) (B - its zero points), i32, cut into blocks as gemm.h does, but with k whole: eight
  * bits of a panel over all of k fit the caches.  A comes packed, or all of it is packed before the blocks begin; B comes packed, or each block packs
@@ -49,9 +49,6 @@ typedef struct tercel_gemm8_zeros {
   int64_t count;
   uint8_t flip;
 } tercel_gemm8_zeros;
-
-/* Those of operand 0 or 1 of matmul_integer or conv_integer (inputs 2 and 3), of which it is the right or left one. */
-tercel_gemm8_zeros tercel_gemm8_get_zeros(const tercel_kernel_run *run, size_t operand, bool right);
 
 /* 128 when the left operand is i8, or the right one u8. */
 uint8_t tercel_gemm8_flip(tercel_dtype dtype, bool right);

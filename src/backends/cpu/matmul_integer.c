@@ -1,14 +1,7 @@
 /* matmul_integer: the product of kernels/gemm8.h.  A constant b is packed once; of batches with the same b one product is made. */
-#include "backends/cpu/gemm8.h"
-#include "ops/move.h"
+#include "backends/cpu/gemm8_state.h"
 
-enum { A, B, A_ZERO, B_ZERO, FIRST_EXTRA };
-
-typedef struct state {
-  const tercel_gemm8_kernels *kernels;
-  tercel_gemm8_packed packed; /* of a constant matrix b; panels NULL: b is read at run time */
-  tercel_epilogue epilogue;
-} state;
+enum { A, B, A_ZERO, FIRST_EXTRA = TERCEL_GEMM8_FIRST_EXTRA };
 
 typedef struct binding {
   tercel_matmul_geometry g;
@@ -22,25 +15,15 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return tercel_epilogue_supports(node, FIRST_EXTRA);
 }
 
-static void release(void *data) {
-  state *s = data;
-  if (s == NULL) return;
-  tercel_free(s->packed.panels);
-  tercel_free(s->packed.sums);
-  tercel_epilogue_release(&s->epilogue);
-  tercel_free(s);
-}
-
-static tercel_status pack(const tercel_tensor *b, state *s, tercel_kernel_state *out, tercel_error *err) {
+/* A batch of matrices stays as it is. */
+static tercel_status pack(const tercel_node *node, const tercel_tensor *b, tercel_gemm8_state *s, tercel_error *err) {
+  (void)node;
+  if (b->rank != 2) return TERCEL_OK;
   const int64_t k = b->dims[0], n = b->dims[1];
-  const size_t bytes = tercel_gemm8_panel_bytes_b(s->kernels, k, n);
-  if (bytes == 0) return TERCEL_OK;
-  s->packed.panels = tercel_alloc(bytes);
-  s->packed.sums = tercel_alloc_array((size_t)tercel_gemm8_sums_b(s->kernels, n), sizeof(uint32_t));
-  if (s->packed.panels == NULL || s->packed.sums == NULL) return tercel_fail_memory(err, bytes, "packed weights");
-  tercel_gemm8_pack_b(s->kernels, k, n, b->data, n, 1, tercel_gemm8_flip(b->dtype, true), &s->packed);
-  out->packed_bytes = bytes;
-  out->unused_inputs |= 1u << B;
+  TERCEL_TRY(tercel_gemm8_alloc_packed(s, tercel_gemm8_panel_bytes_b(s->kernels, k, n),
+                                       tercel_gemm8_sums_b(s->kernels, n), 1, err));
+  if (s->packed.panels != NULL)
+    tercel_gemm8_pack_b(s->kernels, k, n, b->data, n, 1, tercel_gemm8_flip(b->dtype, true), &s->packed);
   return TERCEL_OK;
 }
 
@@ -48,17 +31,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)num_threads;
-  state *s = tercel_zalloc(sizeof *s);
-  if (s == NULL) return tercel_fail_memory(err, sizeof *s, "matmul_integer");
-  tercel_status status = TERCEL_OK;
-  s->kernels = TERCEL_CPU_PICK_VNNI(tercel_gemm8_kernels);
-  TERCEL_CHECK(tercel_epilogue_prepare(node, FIRST_EXTRA, &s->epilogue, err));
-  const tercel_tensor *b = node->inputs[B]->constant;
-  if (b != NULL && b->rank == 2) TERCEL_CHECK(pack(b, s, out, err));
-  out->data = s;
-done:
-  if (status != TERCEL_OK) release(s);
-  return status;
+  return tercel_gemm8_prepare(node, pack, out, err);
 }
 
 /* A list of zero points has one a row of each matrix a: these matrices stay products of their own. */
@@ -68,7 +41,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                           const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
-  const state *s = state_data;
+  const tercel_gemm8_state *s = state_data;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "matmul_integer");
   tercel_matmul_get_geometry(node, in[A], in[B], &b->g);
@@ -93,7 +66,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
 }
 
 typedef struct job {
-  const state *s;
+  const tercel_gemm8_state *s;
   const binding *b;
   const uint8_t *left, *right;
   uint32_t *c;
@@ -126,16 +99,9 @@ static void pack_columns(const void *user, const tercel_gemm8_product *product, 
                     product->b_zeros.flip, out);
 }
 
-tercel_gemm8_zeros tercel_gemm8_get_zeros(const tercel_kernel_run *r, size_t operand, bool right) {
-  const tercel_tensor *zero = tercel_input_tensor(r->in, r->num_inputs, operand + A_ZERO);
-  return (tercel_gemm8_zeros){.data = zero == NULL ? NULL : zero->data,
-                              .count = zero == NULL ? 0 : tercel_tensor_num_elements(zero),
-                              .flip = tercel_gemm8_flip(r->in[operand]->dtype, right)};
-}
-
 static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   (void)err;
-  const state *s = r->state;
+  const tercel_gemm8_state *s = r->state;
   const binding *b = r->binding;
   const job j = {.s = s,
                  .b = b,
@@ -163,6 +129,6 @@ const tercel_kernel tercel_kernel_matmul_integer = {.name = "matmul_integer",
                                                     .op = TERCEL_OP_MATMUL_INTEGER,
                                                     .supports = supports,
                                                     .prepare = prepare,
-                                                    .release = release,
+                                                    .release = tercel_gemm8_release,
                                                     .bind = bind,
                                                     .run = run};
