@@ -14,6 +14,12 @@
 
 typedef struct tercel_kernel tercel_kernel;
 
+/* What steps are prepared and bound for: the same for all of an engine. */
+typedef struct tercel_target {
+  int num_threads;
+  bool deterministic; /* the same bits whatever the level, the number of threads and the batch (docs/numerics.md) */
+} tercel_target;
+
 /* prepare's result.  The kernel's own struct is reached through `data` (from tercel_alloc; freed by kernel->release, or by tercel_free). */
 typedef struct tercel_kernel_state {
   void *data;
@@ -38,6 +44,7 @@ typedef struct tercel_kernel_run {
   tercel_tensor *const *
       out; /* shaped, with memory; NULL: absent (nobody reads it).  May share memory with an input that `inplace` names */
   void *workspace;
+  const tercel_target *target;
   tercel_pool *pool;
   tercel_arena *
       scratch; /* plain kernels' small needs; reset by the caller after the run, so that steady runs find their memory there */
@@ -50,14 +57,14 @@ struct tercel_kernel {
   const char *name;    /* "conv.depthwise"; unique in its backend */
   int op;              /* tercel_op_id */
   const void *variant; /* the kernel's own: a table entry, a level */
-  /* True when the kernel can run the node as its types are known now (dims may be symbolic, constants are visible).  num_threads: of the engine. */
+  /* True when the kernel can run the node as its types are known now (dims may be symbolic, constants are visible). */
   bool (*supports)(const tercel_kernel *kernel, const tercel_node *node);
-  tercel_status (*prepare)(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+  tercel_status (*prepare)(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                            tercel_kernel_state *out, tercel_error *err); /* may be NULL: no state */
   void (*release)(void *state_data);                                     /* NULL: tercel_free */
   /* in and out carry dtypes and shapes; data is NULL except for constants and known contents.  May be NULL: no workspace. */
   tercel_status (*bind)(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                        const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                        const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                         tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err);
   tercel_status (*run)(const tercel_kernel_run *run, tercel_error *err);
   uint32_t inplace; /* bit i: output 0 may lie exactly on input i, when that has the same size in bytes */

@@ -14,10 +14,10 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return true;
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   custom_state *const state = tercel_zalloc(sizeof *state);
   if (state == NULL) return tercel_fail_memory(err, sizeof *state, "an operator's state");
   state->custom = tercel_custom_of(node);

@@ -16,7 +16,7 @@ tercel_status tercel_fail_at_node(const tercel_node *node, tercel_status status,
 /* What is gathered over a graph and its subgraphs. */
 typedef struct lowering {
   const tercel_backend *backend;
-  int num_threads;
+  const tercel_target *target;
   uint32_t num_rows;
   tercel_text unsupported; /* one entry a node */
   size_t num_unsupported;
@@ -72,7 +72,7 @@ static tercel_status choose_kernel(lowering *lower, tercel_step *step, tercel_er
   }
   if (kernel->prepare != NULL) {
     tercel_kernel_state state = {0};
-    const tercel_status status = kernel->prepare(kernel, node, lower->num_threads, &state, err);
+    const tercel_status status = kernel->prepare(kernel, node, lower->target, &state, err);
     if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
     step->state = state;
     forget_packed(step);
@@ -115,6 +115,7 @@ static tercel_status lower_graph(lowering *lower, tercel_graph *graph, tercel_pl
   tercel_plan *const plan = tercel_zalloc(sizeof *plan);
   if (plan == NULL) return tercel_fail_memory(err, sizeof *plan, "a plan");
   plan->graph = graph;
+  plan->target = *lower->target;
   /* One more of each, so that empty graphs need no special case. */
   plan->steps = tercel_zalloc_array((size_t)graph->num_nodes + 1, sizeof *plan->steps);
   plan->lives = tercel_zalloc_array((size_t)graph->num_values + 1, sizeof *plan->lives);
@@ -155,9 +156,9 @@ static void report_reference(const tercel_plan *plan) {
                  tercel_ops()[i]->name, counts[i] > 1 ? "s" : "");
 }
 
-tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, int num_threads, tercel_plan **out,
-                                 tercel_error *err) {
-  lowering lower = {.backend = backend, .num_threads = num_threads};
+tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, const tercel_target *target,
+                                 tercel_plan **out, tercel_error *err) {
+  lowering lower = {.backend = backend, .target = target};
   tercel_plan *plan = NULL;
   tercel_status status = lower_graph(&lower, graph, &plan, err);
   if (status == TERCEL_OK && lower.num_unsupported > 0)

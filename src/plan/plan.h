@@ -31,6 +31,7 @@ typedef struct tercel_life {
 
 struct tercel_plan {
   const tercel_graph *graph; /* borrowed */
+  tercel_target target;
   tercel_step *steps;
   uint32_t num_steps;
   tercel_life *lives;  /* by value id */
@@ -41,8 +42,8 @@ struct tercel_plan {
 /* Chooses and prepares kernels for every node of the graph, which must be inferred and outlive the plan.
  * Constants that a kernel packed whole and that nobody else reads are dropped from the graph's memory.
  * UNSUPPORTED names every node that has no kernel. */
-tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, int num_threads, tercel_plan **out,
-                                 tercel_error *err);
+tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, const tercel_target *target,
+                                 tercel_plan **out, tercel_error *err);
 void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
 
 /* The kernel that a plan would run the node with; NULL: there is none. */

@@ -23,7 +23,7 @@ tercel_status tercel_context_create(tercel_engine *engine, const tercel_context_
   tercel_status status = TERCEL_OK;
   context->engine = tercel_engine_retain(engine);
   context->runner.pool = engine->pool;
-  context->runner.num_threads = tercel_pool_num_threads(engine->pool);
+  context->runner.target = &engine->plan->target;
   atomic_init(&context->runner.cancel, false);
   tercel_account_init(&context->runner.account, engine->max_memory);
   context->has_input = tercel_zalloc_array(num_inputs + 1, sizeof *context->has_input);

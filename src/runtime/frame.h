@@ -27,8 +27,8 @@
 
 /* What all frames of a context share. */
 typedef struct tercel_runner {
-  tercel_pool *pool; /* borrowed */
-  int num_threads;
+  tercel_pool *pool;           /* borrowed */
+  const tercel_target *target; /* the plan's */
   tercel_account account;
   tercel_arena scratch; /* for reference kernels; reset after each */
   atomic_bool cancel;

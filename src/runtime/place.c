@@ -268,6 +268,7 @@ static tercel_status draft(tercel_binder *b, const tercel_step_facts *facts, con
                                            .num_outputs = node->num_outputs,
                                            .in = in,
                                            .out = outputs,
+                                           .target = runner->target,
                                            .pool = runner->pool,
                                            .scratch = &runner->scratch,
                                            .allocate = no_allocation},
@@ -298,7 +299,7 @@ static tercel_status bind_kernel(tercel_binder *b, const tercel_step_facts *fact
   }
   tercel_kernel_binding made = {0};
   const tercel_status status = run->kernel->bind(run->kernel, node, run->state, operands, operands + run->num_inputs,
-                                                 b->frame->runner->num_threads, &b->binding->memory, &made, err);
+                                                 b->frame->runner->target, &b->binding->memory, &made, err);
   if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
   run->binding = made.data;
   if (made.workspace_bytes > 0)

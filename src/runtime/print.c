@@ -18,7 +18,7 @@ static void print_step(const tercel_step *step, int depth, void *user) {
 /* The first segment, bound without inputs' data; nothing where an input's shape is open. */
 static tercel_status print_memory(const tercel_engine *engine, tercel_text *text, tercel_error *err) {
   const tercel_graph *const graph = engine->graph;
-  tercel_runner runner = {.pool = engine->pool, .num_threads = tercel_pool_num_threads(engine->pool)};
+  tercel_runner runner = {.pool = engine->pool, .target = &engine->plan->target};
   tercel_frame *frame = NULL;
   tercel_binding *binding = NULL;
   tercel_status status = TERCEL_OK;

@@ -143,11 +143,13 @@ typedef struct bound {
   tercel_tensor tensors[CHECK_MAX_OUTPUTS];
   tercel_tensor *out[CHECK_MAX_OUTPUTS];
   tercel_kernel_run run;
+  tercel_target target;
 } bound;
 
 static void bind_kernel(check_node *check, const tercel_kernel *kernel, int num_threads, bound *b) {
   tercel_error err = {0};
   memset(b, 0, sizeof *b);
+  b->target.num_threads = num_threads;
   assert_true(kernel->supports(kernel, check->node));
   for (size_t i = 0; i < check->node->num_outputs; i++) {
     b->tensors[i] = check->want[i];
@@ -155,10 +157,10 @@ static void bind_kernel(check_node *check, const tercel_kernel *kernel, int num_
     b->tensors[i].data = b->memory[i].data;
     b->out[i] = &b->tensors[i];
   }
-  if (kernel->prepare != NULL) assert_ok(kernel->prepare(kernel, check->node, num_threads, &b->state, &err), &err);
+  if (kernel->prepare != NULL) assert_ok(kernel->prepare(kernel, check->node, &b->target, &b->state, &err), &err);
   if (kernel->bind != NULL)
     assert_ok(kernel->bind(kernel, check->node, b->state.data, check->in, (const tercel_tensor *const *)b->out,
-                           num_threads, &b->arena, &b->binding, &err),
+                           &b->target, &b->arena, &b->binding, &err),
               &err);
   b->workspace = tercel_test_buffer_create(b->binding.workspace_bytes, 0);
   if (num_threads > 1) assert_ok(tercel_pool_create(num_threads, &b->pool, &err), &err);
@@ -171,6 +173,7 @@ static void bind_kernel(check_node *check, const tercel_kernel *kernel, int num_
                                .in = check->in,
                                .out = b->out,
                                .workspace = b->workspace.data,
+                               .target = &b->target,
                                .pool = b->pool};
 }
 

@@ -146,7 +146,7 @@ static void run_variant(subject *s, const variant *v) {
   tercel_tensor *out[MAX_OPERANDS] = {NULL};
   const tercel_tensor *shapes[MAX_OPERANDS] = {NULL}, *in[MAX_OPERANDS];
   tercel_test_buffer buffers[MAX_OPERANDS] = {{0}};
-  const int threads = tercel_pool_num_threads(s->pools[v->pool]);
+  const tercel_target target = {.num_threads = tercel_pool_num_threads(s->pools[v->pool])};
   memcpy(in, s->in, sizeof in);
   for (uint32_t i = 0; i < node->num_outputs; i++) {
     if (!node->outputs[i]) continue;
@@ -154,9 +154,9 @@ static void run_variant(subject *s, const variant *v) {
     outputs[i].data = NULL;
     shapes[i] = out[i] = &outputs[i];
   }
-  if (v->kernel->prepare) assert_ok(v->kernel->prepare(v->kernel, node, threads, &state, &err), &err);
+  if (v->kernel->prepare) assert_ok(v->kernel->prepare(v->kernel, node, &target, &state, &err), &err);
   if (v->kernel->bind)
-    assert_ok(v->kernel->bind(v->kernel, node, state.data, in, shapes, threads, &arena, &binding, &err), &err);
+    assert_ok(v->kernel->bind(v->kernel, node, state.data, in, shapes, &target, &arena, &binding, &err), &err);
   for (uint32_t i = 0; i < node->num_outputs; i++) {
     if (!out[i]) continue;
     const size_t element = (size_t)(tercel_dtype_bits(out[i]->dtype) + 7) / 8;
@@ -180,6 +180,7 @@ static void run_variant(subject *s, const variant *v) {
                                  .in = in,
                                  .out = out,
                                  .workspace = workspace.data,
+                                 .target = &target,
                                  .pool = s->pools[v->pool]};
   assert_ok(v->kernel->run(&run, &err), &err);
   char place[512];

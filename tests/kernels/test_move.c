@@ -156,12 +156,13 @@ static void check_out_of_range(const tercel_kernel *kernel, const char *text) {
   tercel_tensor out = {0}, *outs[] = {&out};
   tercel_arena arena = {0};
   tercel_kernel_binding binding = {0};
+  const tercel_target target = {.num_threads = 1};
   for (uint32_t i = 0; i < node->num_inputs; i++) in[i] = node->inputs[i]->constant;
   const tercel_type *type = &node->outputs[0]->type;
   assert_true(tercel_tensor_set_shape(&out, type->dtype, type->shape.rank, type->shape.dims));
   out.data = tercel_arena_alloc(&arena, out.bytes);
   if (kernel->bind != NULL)
-    assert_ok(kernel->bind(kernel, node, NULL, in, (const tercel_tensor *const *)outs, 1, &arena, &binding, &err),
+    assert_ok(kernel->bind(kernel, node, NULL, in, (const tercel_tensor *const *)outs, &target, &arena, &binding, &err),
               &err);
   const tercel_kernel_run run = {.node = node,
                                  .kernel = kernel,
@@ -170,6 +171,7 @@ static void check_out_of_range(const tercel_kernel *kernel, const char *text) {
                                  .num_outputs = 1,
                                  .in = in,
                                  .out = outs,
+                                 .target = &target,
                                  .workspace = tercel_arena_alloc(&arena, binding.workspace_bytes)};
   assert_true(kernel->supports(kernel, node));
   assert_fails(kernel->run(&run, &err), TERCEL_INVALID_ARGUMENT, &err, "index 9 is out of range: axis 0 has size 3");

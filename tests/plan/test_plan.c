@@ -25,11 +25,13 @@ static bool always(const tercel_kernel *kernel, const tercel_node *node) {
 
 static bool never(const tercel_kernel *kernel, const tercel_node *node) { return !always(kernel, node); }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static const tercel_target one = {.num_threads = 1}, three = {.num_threads = 3};
+
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)err;
-  assert_int_equal(num_threads, 3);
+  assert_int_equal(target->num_threads, 3);
   if (strcmp(node->name, "bad") == 0) return tercel_fail(err, TERCEL_UNSUPPORTED, "no luck");
   ++num_prepared;
   out->data = &num_prepared;
@@ -62,7 +64,7 @@ static void test_first_that_supports(void **state) {
                               "  %a = pointwise(%x) {program = {1: neg(%0)}}\n"
                               "  %b = pointwise(%a, %x) {program = {2: add(%0, %1)}}\n"
                               "  %c = pointwise(%a) {program = {1: neg(%0)}}\n  return %b\n}\n");
-  assert_ok(tercel_plan_create(graph, &backend, 3, &plan, &err), &err);
+  assert_ok(tercel_plan_create(graph, &backend, &three, &plan, &err), &err);
   assert_int_equal(plan->num_steps, 3);
   assert_ptr_equal(plan->steps[0].kernel, &second);
   assert_int_equal(plan->packed_bytes, 300);
@@ -87,7 +89,7 @@ static void test_all_unsupported_at_once(void **state) {
   tercel_graph *graph = parse("graph \"g\" (%x: f32[2, n]) {\n"
                               "  %a = pointwise(%x) {program = {1: neg(%0)}}\n"
                               "  %b = softmax(%a)\n  %c = transpose(%b)\n  return %c\n}\n");
-  assert_fails(tercel_plan_create(graph, &backend, 3, &plan, &err), TERCEL_UNSUPPORTED, &err,
+  assert_fails(tercel_plan_create(graph, &backend, &three, &plan, &err), TERCEL_UNSUPPORTED, &err,
                "no kernel for 2 nodes: softmax 'b' (f32[2, n]), transpose 'c' (f32[2, n])");
   assert_int_equal(num_prepared, 0);
   tercel_graph_destroy(graph);
@@ -100,7 +102,7 @@ static void test_prepare_fails(void **state) {
   tercel_graph *graph = parse("graph \"g\" (%x: f32[2]) {\n"
                               "  %a = pointwise(%x) {program = {1: neg(%0)}}\n"
                               "  %bad = pointwise(%a) {program = {1: neg(%0)}}\n  return %bad\n}\n");
-  assert_fails(tercel_plan_create(graph, &backend, 3, &plan, &err), TERCEL_UNSUPPORTED, &err,
+  assert_fails(tercel_plan_create(graph, &backend, &three, &plan, &err), TERCEL_UNSUPPORTED, &err,
                "pointwise 'bad': no luck");
   assert_int_equal(num_prepared, 0);
   tercel_graph_destroy(graph);
@@ -125,7 +127,7 @@ static void test_rows_of_nested_plans(void **state) {
                               "    graph \"e\" (%a: f32[2]) { %r = pointwise(%a) {program = {1: abs(%0)}} return %r }\n"
                               "  }\n"
                               "  %z = pointwise(%y) {program = {1: neg(%0)}}\n  return %z\n}\n");
-  assert_ok(tercel_plan_create(graph, tercel_cpu_backend(), 1, &plan, &err), &err);
+  assert_ok(tercel_plan_create(graph, tercel_cpu_backend(), &one, &plan, &err), &err);
   assert_int_equal(plan->num_rows, 4);
   assert_null(plan->steps[0].kernel);
   assert_int_equal(plan->steps[0].num_plans, 2);
@@ -147,7 +149,7 @@ static void test_packed_constants(void **state) {
                               "  %y = matmul(%x, %a)\n"
                               "  %z = matmul(%y, %b)\n"
                               "  %u = matmul(%z, %b)\n  return %u\n}\n");
-  assert_ok(tercel_plan_create(graph, tercel_cpu_backend(), 1, &plan, &err), &err);
+  assert_ok(tercel_plan_create(graph, tercel_cpu_backend(), &one, &plan, &err), &err);
   assert_int_equal(plan->num_steps, 3);
   assert_null(plan->steps[0].node->inputs[1]->constant->data);
   assert_int_equal(plan->steps[0].node->inputs[1]->constant->dims[1], 2);
@@ -161,7 +163,7 @@ static void test_nothing_to_do(void **state) {
   tercel_error err = {0};
   tercel_plan *plan = NULL;
   tercel_graph *graph = parse("graph \"g\" (%x: f32[2]) { return %x }\n");
-  assert_ok(tercel_plan_create(graph, tercel_cpu_backend(), 1, &plan, &err), &err);
+  assert_ok(tercel_plan_create(graph, tercel_cpu_backend(), &one, &plan, &err), &err);
   assert_int_equal(plan->num_steps, 0);
   tercel_plan_destroy(plan);
   tercel_graph_destroy(graph);

@@ -50,7 +50,7 @@ static size_t reserve(binding *b, size_t floats) {
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *binding_out, tercel_error *err) {
   (void)kernel, (void)state, (void)out;
   tercel_attention_geometry g;
@@ -66,7 +66,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   b->largest_at = reserve(b, TILE_ROWS);
   b->sums_at = reserve(b, TILE_ROWS);
   binding_out->data = b;
-  binding_out->workspace_bytes = b->floats * sizeof(float) * (size_t)num_threads;
+  binding_out->workspace_bytes = b->floats * sizeof(float) * (size_t)target->num_threads;
   return TERCEL_OK;
 }
 

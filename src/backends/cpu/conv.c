@@ -81,10 +81,10 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return tercel_conv_supports(node, 3);
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   return tercel_conv_prepare(node, tercel_conv_pack_rows, out, err);
 }
 
@@ -97,7 +97,7 @@ bool tercel_conv_is_pointwise(const tercel_conv_geometry *g) {
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   const tercel_conv_state *s = state_data;
@@ -122,9 +122,9 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                                .c_row = g->out_size};
   b->is_direct = s->packed != NULL && tercel_conv_direct_pays(s->gemm, g);
   if (b->is_direct)
-    TERCEL_TRY(tercel_conv_direct_bind(s->gemm, s->conv, g, num_threads, arena, &b->direct, err));
+    TERCEL_TRY(tercel_conv_direct_bind(s->gemm, s->conv, g, target->num_threads, arena, &b->direct, err));
   else
-    tercel_gemm_make_plan(&b->plan, num_threads);
+    tercel_gemm_make_plan(&b->plan, target->num_threads);
   b->epilogue_at = b->is_direct ? b->direct.workspace_bytes : b->plan.workspace_bytes;
   result->data = b;
   result->workspace_bytes = b->epilogue_at + b->epilogue.workspace_bytes;

@@ -28,10 +28,10 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return tercel_conv_supports(node, 2);
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   return tercel_conv_prepare(node, tercel_conv_pack_transposed, out, err);
 }
 
@@ -74,7 +74,7 @@ static void choose_pieces(binding *b, int64_t channels, int num_threads) {
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   const tercel_conv_state *s = state_data;
@@ -90,7 +90,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   b->y = view.y;
   b->x = view.x;
   const int64_t k = g->in_channels / g->group, channels = g->out_channels / g->group;
-  choose_pieces(b, channels, num_threads);
+  choose_pieces(b, channels, target->num_threads);
   const int64_t most_rows = b->band / b->y.stride + (b->y.kernel - 1) * b->y.dilation / b->y.stride + 2;
   const int64_t n = tercel_min_i64(most_rows, b->y.input) * b->x.input;
   b->plan = (tercel_gemm_plan){.kernels = s->gemm,
@@ -112,7 +112,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   if (!tercel_mul_size((size_t)(b->plan.m * n + TERCEL_GEMM_SLACK), sizeof(float), &taps) ||
       !tercel_mul_size(phase_floats, sizeof(float), &phases) || !tercel_add_size(b->taps_at, taps, &b->phases_at) ||
       !tercel_add_size(b->phases_at, phases, &all) || !tercel_round_up_size(all, TERCEL_ALIGNMENT, &b->thread_bytes) ||
-      !tercel_mul_size(b->thread_bytes, (size_t)num_threads, &b->epilogue_at))
+      !tercel_mul_size(b->thread_bytes, (size_t)target->num_threads, &b->epilogue_at))
     return tercel_fail_memory(err, SIZE_MAX, "conv_transpose");
   result->workspace_bytes += b->epilogue_at;
   return TERCEL_OK;

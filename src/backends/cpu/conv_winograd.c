@@ -116,10 +116,10 @@ static tercel_status pack(const tercel_node *node, const tercel_tensor *w, terce
   return TERCEL_OK;
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   return tercel_conv_prepare(node, pack, out, err);
 }
 
@@ -142,7 +142,7 @@ static void choose_pieces(binding *b, int64_t mr, int num_threads) {
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   const tercel_conv_state *s = state_data;
@@ -160,7 +160,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   b->channels = g->out_channels / g->group;
   b->k = g->in_channels / g->group;
   b->view = (tercel_winograd_view){.y = view.y, .x = view.x, .tiles = tercel_ceil_div(view.x.output, TILE)};
-  choose_pieces(b, mr, num_threads);
+  choose_pieces(b, mr, target->num_threads);
   b->tiles = tercel_ceil_div(b->rows * b->view.tiles + lanes - 1, lanes) * lanes;
   b->scratch_floats = tercel_winograd_scratch_floats(&b->view);
   size_t v, m, all;
@@ -168,7 +168,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
       !tercel_mul_size((size_t)(POSITIONS * b->tiles), (size_t)mr, &m) || !tercel_add_size(v, m, &b->scratch_at) ||
       !tercel_add_size(b->scratch_at, (size_t)b->scratch_floats, &all) || !tercel_mul_size(all, sizeof(float), &all) ||
       !tercel_round_up_size(all, TERCEL_ALIGNMENT, &b->thread_bytes) ||
-      !tercel_mul_size(b->thread_bytes, (size_t)num_threads, &b->epilogue_at))
+      !tercel_mul_size(b->thread_bytes, (size_t)target->num_threads, &b->epilogue_at))
     return tercel_fail_memory(err, SIZE_MAX, "conv");
   b->m_at = v;
   result->workspace_bytes += b->epilogue_at;

@@ -24,10 +24,10 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return w[1] == 1 && tercel_dim_is_known(w[0]) && tercel_node_int(node, "group") > 1;
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   return tercel_conv_prepare(node, NULL, out, err);
 }
 
@@ -41,7 +41,7 @@ static const tercel_conv_kernels *kernels_for(const tercel_conv_state *s, int64_
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   const tercel_conv_state *s = state_data;
@@ -61,7 +61,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   size_t thread_bytes;
   if (!tercel_mul_size(floats, sizeof(float), &thread_bytes) ||
       !tercel_round_up_size(thread_bytes, TERCEL_ALIGNMENT, &b->thread_bytes) ||
-      !tercel_mul_size(b->thread_bytes, (size_t)num_threads, &b->epilogue_at))
+      !tercel_mul_size(b->thread_bytes, (size_t)target->num_threads, &b->epilogue_at))
     return tercel_fail_memory(err, SIZE_MAX, "conv");
   result->workspace_bytes += b->epilogue_at;
   return TERCEL_OK;

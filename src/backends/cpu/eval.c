@@ -48,16 +48,18 @@ static void release(const tercel_kernel *kernel, const tercel_kernel_state *stat
     tercel_free(state->data);
 }
 
+static const tercel_target target = {.num_threads = 1};
+
 static tercel_status run_kernel(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
                                 tercel_tensor *const *out, tercel_arena *arena, tercel_error *err) {
   tercel_kernel_state state = {0};
   tercel_kernel_binding binding = {0};
   tercel_storage *workspace = NULL;
   tercel_status status = TERCEL_OK;
-  if (kernel->prepare != NULL) TERCEL_TRY(kernel->prepare(kernel, node, 1, &state, err));
+  if (kernel->prepare != NULL) TERCEL_TRY(kernel->prepare(kernel, node, &target, &state, err));
   if (kernel->bind != NULL)
     TERCEL_CHECK(
-        kernel->bind(kernel, node, state.data, in, (const tercel_tensor *const *)out, 1, arena, &binding, err));
+        kernel->bind(kernel, node, state.data, in, (const tercel_tensor *const *)out, &target, arena, &binding, err));
   TERCEL_CHECK(tercel_storage_create(binding.workspace_bytes, &workspace, err));
   const tercel_kernel_run run = {.node = node,
                                  .kernel = kernel,
@@ -68,6 +70,7 @@ static tercel_status run_kernel(const tercel_kernel *kernel, const tercel_node *
                                  .in = in,
                                  .out = out,
                                  .workspace = tercel_storage_data(workspace),
+                                 .target = &target,
                                  .scratch = arena};
   TERCEL_CHECK(kernel->run(&run, err));
 done:

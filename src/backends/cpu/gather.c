@@ -35,9 +35,9 @@ static void copy_all(tercel_pool *pool, job *j, int64_t outer) {
 
 /* A position for each index (gather_nd: for each tuple, of which there are at most as many). */
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
-  (void)kernel, (void)node, (void)state, (void)out, (void)num_threads, (void)arena, (void)err;
+  (void)kernel, (void)node, (void)state, (void)out, (void)target, (void)arena, (void)err;
   int64_t positions = tercel_tensor_num_elements(in[1]);
   if (in[1]->rank > 0 && in[1]->dims[in[1]->rank - 1] == 0)
     positions = tercel_dims_product(in[1]->dims, 0, in[1]->rank - 1);

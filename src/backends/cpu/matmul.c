@@ -75,10 +75,10 @@ static tercel_status pack(const tercel_node *node, const tercel_tensor *b, state
   return TERCEL_OK;
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "matmul");
   tercel_status status = TERCEL_OK;
@@ -120,7 +120,7 @@ static void bind_dots(const tercel_matmul_geometry *g, dots_shape *d) {
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   const state *s = state_data;
@@ -149,7 +149,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                                  .b_row = b->g.b_row,
                                  .b_col = b->g.b_col,
                                  .c_row = b->g.n};
-    tercel_gemm_make_plan(&b->plan, num_threads);
+    tercel_gemm_make_plan(&b->plan, target->num_threads);
   }
   b->epilogue_at = b->plan.workspace_bytes;
   result->data = b;

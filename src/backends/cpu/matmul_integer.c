@@ -27,10 +27,10 @@ static tercel_status pack(const tercel_node *node, const tercel_tensor *b, terce
   return TERCEL_OK;
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   return tercel_gemm8_prepare(node, pack, out, err);
 }
 
@@ -38,7 +38,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
 static bool is_list(const tercel_tensor *zero) { return zero != NULL && tercel_tensor_num_elements(zero) > 1; }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   const tercel_gemm8_state *s = state_data;
@@ -58,7 +58,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                                 .outer = b->g.batch,
                                 .c_row = b->g.n,
                                 .b_is_packed = s->packed.panels != NULL};
-  TERCEL_TRY(tercel_gemm8_make_plan(&b->plan, num_threads, err));
+  TERCEL_TRY(tercel_gemm8_make_plan(&b->plan, target->num_threads, err));
   b->epilogue_at = b->plan.workspace_bytes;
   result->data = b;
   result->workspace_bytes = b->epilogue_at + b->epilogue.workspace_bytes;

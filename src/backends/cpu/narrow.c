@@ -86,7 +86,7 @@ static tercel_status make_node(const tercel_node *node, state *s, tercel_error *
   return tercel_infer_node(s->node, err);
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   state *s = tercel_zalloc(sizeof *s);
@@ -102,7 +102,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
     const tercel_kernel *candidate = backend->kernel(s->node, i);
     if (candidate->supports(candidate, s->node)) s->inner = candidate;
   }
-  TERCEL_CHECK(s->inner->prepare(s->inner, s->node, num_threads, &s->inner_state, err));
+  TERCEL_CHECK(s->inner->prepare(s->inner, s->node, target, &s->inner_state, err));
   out->data = s;
   out->packed_bytes = s->inner_state.packed_bytes;
   for (size_t i = 0; i < node->num_inputs; ++i)
@@ -124,7 +124,7 @@ static bool widened(const tercel_tensor *tensor, tercel_tensor *out, size_t *at,
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   const state *s = state_data;
@@ -145,7 +145,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   }
   if (!fits) return tercel_fail_memory(err, SIZE_MAX, "a widened node");
   TERCEL_TRY(
-      s->inner->bind(s->inner, s->node, s->inner_state.data, inner_in, inner_out, num_threads, arena, &b->inner, err));
+      s->inner->bind(s->inner, s->node, s->inner_state.data, inner_in, inner_out, target, arena, &b->inner, err));
   result->data = b;
   if (!tercel_round_up_size(b->inner.workspace_bytes, TERCEL_ALIGNMENT, &b->inner.workspace_bytes) ||
       !tercel_add_size(b->inner.workspace_bytes, bytes, &result->workspace_bytes))

@@ -69,9 +69,9 @@ static bool is_whole(const tercel_pad_axis *axis, int64_t size) {
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
-  (void)kernel, (void)node, (void)state, (void)in, (void)num_threads, (void)arena, (void)err;
+  (void)kernel, (void)node, (void)state, (void)in, (void)target, (void)arena, (void)err;
   for (int d = 0; d < out[0]->rank; ++d) binding->workspace_bytes += (size_t)out[0]->dims[d] * sizeof(int64_t);
   return TERCEL_OK;
 }

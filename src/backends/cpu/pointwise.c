@@ -63,9 +63,9 @@ static void release(void *data) {
   tercel_free(s);
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
-  (void)kernel, (void)num_threads;
+  (void)kernel, (void)target;
   tercel_dtype dtypes[TERCEL_PROGRAM_MAX_INPUTS];
   const tercel_tensor *scalars[TERCEL_PROGRAM_MAX_INPUTS] = {NULL};
   if (!program_dtypes(node, dtypes))
@@ -144,7 +144,7 @@ static void bind_short(binding *b, const tercel_code *code) {
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel, (void)node;
   const state *s = state_data;
@@ -167,7 +167,8 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
     bind_short(b, &s->code);
     b->grain = (int64_t)(GRAIN_NS / (per_element + 0.1) / (double)b->tile) + 1;
   }
-  *result = (tercel_kernel_binding){.data = b, .workspace_bytes = (size_t)b->thread_bytes * (size_t)num_threads};
+  *result =
+      (tercel_kernel_binding){.data = b, .workspace_bytes = (size_t)b->thread_bytes * (size_t)target->num_threads};
   return TERCEL_OK;
 }
 

@@ -80,7 +80,7 @@ static tercel_status make_tables(bound *b, const tercel_window *windows, int out
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
   (void)kernel, (void)state;
   const int spatial = in[0]->rank - 2, outer = spatial - 1;
@@ -102,7 +102,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   b->plane.width = tercel_min_i64(b->plane.length - last->pad_begin, last->input);
   if (last->output == 0) b->plane.length = 0;
   b->scratch = (b->plane.length + 15) & ~(int64_t)15;
-  binding->workspace_bytes = (size_t)num_threads * (size_t)b->scratch * sizeof(float);
+  binding->workspace_bytes = (size_t)target->num_threads * (size_t)b->scratch * sizeof(float);
   binding->data = b;
   return make_tables(b, windows, outer, tercel_node_int(node, "count_include_pad") != 0, arena, err);
 }

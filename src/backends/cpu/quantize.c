@@ -29,9 +29,9 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
-  (void)kernel, (void)node, (void)state, (void)out, (void)num_threads, (void)arena, (void)err;
+  (void)kernel, (void)node, (void)state, (void)out, (void)target, (void)arena, (void)err;
   result->workspace_bytes = (size_t)tercel_ceil_div(tercel_tensor_num_elements(in[X]), PIECE) * sizeof(limits);
   return TERCEL_OK;
 }

@@ -121,7 +121,7 @@ static tercel_status kind_of(const tercel_node *node, tercel_reduce_kind *out, t
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel, (void)state;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
@@ -135,7 +135,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   b->elements = (float)elements;
   const int64_t per_row = b->n > 0 ? tercel_ceil_div(b->n, TERCEL_FOLD_ROW_BLOCK) : 0;
   b->blocks = b->reduced.product * per_row;
-  b->split = b->rows && b->results < 2 * num_threads && b->blocks > 1 && num_threads > 1;
+  b->split = b->rows && b->results < 2 * target->num_threads && b->blocks > 1 && target->num_threads > 1;
   size_t floats = b->kind == TERCEL_REDUCE_LOG_SUM_EXP ? (size_t)b->results : 0;
   if (b->split) floats += (size_t)(b->results * b->blocks);
   *result = (tercel_kernel_binding){.data = b, .workspace_bytes = floats * sizeof(float)};

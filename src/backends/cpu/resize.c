@@ -21,9 +21,10 @@ static bool nearest_supports(const tercel_kernel *kernel, const tercel_node *nod
 }
 
 static tercel_status nearest_bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                                  const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
-                                  tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
-  (void)kernel, (void)node, (void)state, (void)in, (void)num_threads, (void)arena, (void)err;
+                                  const tercel_tensor *const *in, const tercel_tensor *const *out,
+                                  const tercel_target *target, tercel_arena *arena, tercel_kernel_binding *binding,
+                                  tercel_error *err) {
+  (void)kernel, (void)node, (void)state, (void)in, (void)target, (void)arena, (void)err;
   for (int d = 0; d < out[0]->rank; ++d) binding->workspace_bytes += (size_t)out[0]->dims[d] * sizeof(int64_t);
   return TERCEL_OK;
 }
@@ -198,13 +199,14 @@ typedef struct bound {
 static size_t round_up_64(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 static tercel_status axes_bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                               const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
-                               tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
+                               const tercel_tensor *const *in, const tercel_tensor *const *out,
+                               const tercel_target *target, tercel_arena *arena, tercel_kernel_binding *binding,
+                               tercel_error *err) {
   (void)kernel, (void)state;
   bound *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "resize");
   binding->data = b;
-  b->num_threads = num_threads;
+  b->num_threads = target->num_threads;
   b->sliced = true;
   for (size_t i = 1; i < node->num_inputs; ++i)
     if (in[i] != NULL && in[i]->data == NULL && tercel_tensor_num_elements(in[i]) > 0) b->sliced = false;
@@ -218,7 +220,7 @@ static tercel_status axes_bind(const tercel_kernel *kernel, const tercel_node *n
       plan.axes[d] = (tercel_resize_axis){.input = in[0]->dims[d], .output = out[0]->dims[d], .scale = NAN};
   }
   layout l;
-  make_layout(&plan, b->sliced, num_threads, &l);
+  make_layout(&plan, b->sliced, target->num_threads, &l);
   for (int d = 0; d < in[0]->rank; ++d)
     if (in[0]->dims[d] > INT32_MAX)
       return tercel_node_fail(node, err, TERCEL_UNSUPPORTED, "axis %d is longer than 2^31 - 1", d);

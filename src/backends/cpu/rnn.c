@@ -170,10 +170,10 @@ static tercel_status prepare_weights(const tercel_node *node, state *s, tercel_k
   return TERCEL_OK;
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "rnn");
   tercel_status status = TERCEL_OK;
@@ -226,7 +226,7 @@ static tercel_gemm_plan plan_product(const state *s, int64_t m, int64_t n, int64
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
   (void)node;
@@ -243,9 +243,9 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   const int64_t gates = b->layout.gates, first = b->layout.first, rows = g->steps * g->batch;
   const bool gru = spec->cell == TERCEL_RNN_CELL_GRU;
   const int64_t gates_step = spec->batch_first ? g->steps * gates : gates; /* from sequence to sequence */
-  b->from_x = plan_product(s, rows, gates, g->input, gates, spec->directions, num_threads);
-  b->first = plan_product(s, b->together, first, g->hidden, gru ? gates : gates_step, 1, num_threads);
-  b->second = plan_product(s, b->together, gates - first, g->hidden, gates, 1, num_threads);
+  b->from_x = plan_product(s, rows, gates, g->input, gates, spec->directions, target->num_threads);
+  b->first = plan_product(s, b->together, first, g->hidden, gru ? gates : gates_step, 1, target->num_threads);
+  b->second = plan_product(s, b->together, gates - first, g->hidden, gates, 1, target->num_threads);
   if (spec->quantized) {
     b->first.workspace_bytes = 0;
     b->quantized = (tercel_gemm8_plan){.kernels = s->gemm8,
@@ -255,7 +255,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
                                        .outer = 1,
                                        .c_row = gates,
                                        .b_is_packed = true};
-    TERCEL_TRY(tercel_gemm8_make_plan(&b->quantized, num_threads, err));
+    TERCEL_TRY(tercel_gemm8_make_plan(&b->quantized, target->num_threads, err));
   }
 
   layout_sum all = {0}, one = {0};

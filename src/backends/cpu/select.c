@@ -102,13 +102,14 @@ static const tercel_tensor *topk_shaped(const tercel_tensor *const *out, size_t 
 }
 
 static tercel_status topk_bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                               const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
-                               tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
+                               const tercel_tensor *const *in, const tercel_tensor *const *out,
+                               const tercel_target *target, tercel_arena *arena, tercel_kernel_binding *binding,
+                               tercel_error *err) {
   (void)kernel, (void)state, (void)arena;
   int axis;
   TERCEL_TRY(tercel_axis(node, tercel_node_int(node, "axis"), in[0]->rank, &axis, err));
   const int64_t k = topk_shaped(out, node->num_outputs)->dims[axis];
-  binding->workspace_bytes = (size_t)num_threads * (size_t)k * sizeof(entry);
+  binding->workspace_bytes = (size_t)target->num_threads * (size_t)k * sizeof(entry);
   return TERCEL_OK;
 }
 

@@ -8,9 +8,9 @@ typedef struct bound {
 } bound;
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
-  (void)kernel, (void)state, (void)num_threads;
+  (void)kernel, (void)state, (void)target;
   bound *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "transpose");
   int perm[TERCEL_MAX_RANK];

@@ -113,10 +113,10 @@ static tercel_status fill(const tercel_node *node, state *s, tercel_error *err) 
   return TERCEL_OK;
 }
 
-static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, int num_threads,
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)num_threads;
+  (void)target;
   state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "trees");
   const tercel_status status = fill(node, s, err);
@@ -137,14 +137,14 @@ typedef struct cell {
 } cell;
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
-                          const tercel_tensor *const *in, const tercel_tensor *const *out, int num_threads,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
   (void)kernel, (void)out, (void)arena;
   const state *s = state_data;
   if (in[X]->dims[1] < s->least_width)
     return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "a node looks at feature %d of %lld", s->least_width - 1,
                             (long long)in[X]->dims[1]);
-  binding->workspace_bytes = (size_t)num_threads * (size_t)s->num_targets * sizeof(cell);
+  binding->workspace_bytes = (size_t)target->num_threads * (size_t)s->num_targets * sizeof(cell);
   return TERCEL_OK;
 }
 
