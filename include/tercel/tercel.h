@@ -328,6 +328,13 @@ typedef struct tercel_work {
  * all that was saved. */
 TERCEL_API void tercel_engine_get_work(const tercel_engine *engine, tercel_work *before, tercel_work *after);
 
+/* What a result and what was wanted differ by, at the element that uses most of what is allowed there. */
+typedef struct tercel_difference {
+  int compared;        /* 0: it was not, and the rest says nothing */
+  double error, limit; /* the difference (infinity where only one is a number), and the largest that is allowed */
+  double largest;      /* magnitude among what was wanted */
+} tercel_difference;
+
 /* ---- context ------------------------------------------------------------------------------------------------------- */
 
 typedef struct tercel_context tercel_context;

@@ -113,6 +113,7 @@ void tercel_engine_destroy(tercel_engine *engine) {
   tercel_pool_release(engine->pool);
   tercel_interface_deinit(&engine->interface);
   tercel_decisions_deinit(&engine->decisions);
+  tercel_verification_deinit(&engine->verification);
   tercel_free(engine);
 }
 

@@ -12,6 +12,7 @@
 #include "import/import.h"
 #include "ops/custom.h"
 #include "optimize/optimize.h"
+#include "plan/verify.h"
 #include "runtime/frame.h"
 
 /* Inputs and outputs of a graph as tercel.h gives them. */
@@ -56,6 +57,7 @@ struct tercel_engine {
   uint64_t max_memory;
   uint64_t mapped_bytes;
   tercel_decisions decisions;
+  tercel_verification verification;
   tercel_interface interface;
 };
 
