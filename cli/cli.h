@@ -88,7 +88,8 @@ typedef struct tercel_cli_engine {
   const char *disable_passes;
   int64_t max_memory;
   bool no_optimize, no_mmap, check;
-  bool count_savings; /* not on the command line */
+  tercel_cli_list min_shapes, opt_shapes, max_shapes; /* the n-th of each: profile n */
+  bool count_savings;                                 /* not on the command line */
 } tercel_cli_engine;
 
 extern const tercel_cli_option tercel_cli_engine_options[];
@@ -110,6 +111,10 @@ tercel_status tercel_cli_load(const char *path, const tercel_cli_engine *options
 tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, tercel_cli_session *session,
                                tercel_error *err);
 void tercel_cli_close(tercel_cli_session *session); /* safe on a zeroed struct */
+
+/* The profiles that --min-shapes, --opt-shapes and --max-shapes tell, in memory of the arena. */
+tercel_status tercel_cli_read_profiles(const tercel_cli_engine *options, tercel_arena *arena,
+                                       const tercel_shape_profile **out, size_t *count_out, tercel_error *err);
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------------- */
 
@@ -147,6 +152,18 @@ void tercel_cli_free_inputs(tercel_cli_data *data); /* safe on a zeroed struct *
 /* A picture as input `io`, resized and normalized as the options say. */
 tercel_status tercel_cli_read_image(const char *path, const tercel_cli_inputs *options, const tercel_io *io,
                                     tercel_datum *out, char *source, size_t source_size, tercel_error *err);
+
+/* One entry of "NAME=1x3,OTHER:2" (trtexec writes the colon; names may hold either sign, the last one counts).  The name points into the text. */
+typedef struct tercel_cli_named_shape {
+  const char *name;
+  size_t name_length;
+  int rank;
+  int64_t dims[TERCEL_MAX_RANK];
+} tercel_cli_named_shape;
+
+/* Reads the entry at *at, and moves *at behind it.  option: its name, for messages. */
+tercel_status tercel_cli_next_shape(const char **at, const char *option, tercel_cli_named_shape *out,
+                                    tercel_error *err);
 
 /* "1x3x224x224" (or with commas or spaces) into dims; false when it is none. */
 bool tercel_cli_parse_shape(const char *text, size_t length, int *rank, int64_t *dims);

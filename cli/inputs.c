@@ -41,26 +41,31 @@ bool tercel_cli_parse_shape(const char *text, size_t length, int *rank, int64_t 
   return true;
 }
 
-/* Finds NAME's shape in "NAME=1x3,OTHER:2" (trtexec writes the colon).  Names may hold either sign: the last one counts. */
+tercel_status tercel_cli_next_shape(const char **at, const char *option, tercel_cli_named_shape *out,
+                                    tercel_error *err) {
+  const size_t length = strcspn(*at, ",");
+  size_t split = length;
+  while (split > 0 && (*at)[split - 1] != '=' && (*at)[split - 1] != ':') split--;
+  if (split < 2 || !tercel_cli_parse_shape(*at + split, length - split, &out->rank, out->dims))
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "--%s '%.*s': want NAME=1x3x224x224", option, (int)length, *at);
+  out->name = *at;
+  out->name_length = split - 1;
+  *at += length;
+  *at += **at == ',';
+  return TERCEL_OK;
+}
+
 static tercel_status find_shape(const tercel_cli_inputs *options, const char *name, bool *found, int *rank,
                                 int64_t *dims, tercel_error *err) {
   *found = false;
   for (int i = 0; i < options->shapes.count; i++) {
     for (const char *at = options->shapes.items[i]; *at;) {
-      const size_t length = strcspn(at, ",");
-      size_t split = length;
-      while (split > 0 && at[split - 1] != '=' && at[split - 1] != ':') split--;
-      int one_rank;
-      int64_t one[TERCEL_MAX_RANK];
-      if (split < 2 || !tercel_cli_parse_shape(at + split, length - split, &one_rank, one))
-        return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "--shapes '%.*s': want NAME=1x3x224x224", (int)length, at);
-      if (strlen(name) == split - 1 && memcmp(name, at, split - 1) == 0) {
-        *found = true;
-        *rank = one_rank;
-        memcpy(dims, one, sizeof one);
-      }
-      at += length;
-      at += *at == ',';
+      tercel_cli_named_shape shape;
+      TERCEL_TRY(tercel_cli_next_shape(&at, "shapes", &shape, err));
+      if (strlen(name) != shape.name_length || memcmp(name, shape.name, shape.name_length) != 0) continue;
+      *found = true;
+      *rank = shape.rank;
+      memcpy(dims, shape.dims, sizeof shape.dims);
     }
   }
   return TERCEL_OK;
@@ -80,14 +85,20 @@ static int64_t symbol_value(const tercel_engine *engine, const tercel_cli_data *
   return 1;
 }
 
-/* The dims of an input that is made up; *free_dims tells whether any was chosen here. */
+/* The dims of an input that is made up: as the command line or the first profile says; *free_dims tells whether any was chosen here. */
 static tercel_status choose_shape(const tercel_engine *engine, const tercel_cli_data *data,
-                                  const tercel_cli_inputs *options, const tercel_io *io, int *rank, int64_t *dims,
-                                  bool *free_dims, tercel_error *err) {
+                                  const tercel_cli_inputs *options, const tercel_io *io, size_t index, int *rank,
+                                  int64_t *dims, bool *free_dims, tercel_error *err) {
   bool found;
+  tercel_profile_shape profile;
   *free_dims = false;
   TERCEL_TRY(find_shape(options, io->name, &found, rank, dims, err));
   if (found) return TERCEL_OK;
+  if (tercel_engine_get_profile_shape(engine, 0, index, &profile)) {
+    *rank = profile.rank;
+    memcpy(dims, profile.opt, sizeof profile.opt);
+    return TERCEL_OK;
+  }
   if (io->rank < 0)
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "input '%s' may have any shape: give one with --shapes %s=...",
                        io->name, io->name);
@@ -135,7 +146,7 @@ static tercel_status make_up(const tercel_engine *engine, const tercel_cli_data 
   if (io->kind[0] != 't')
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "input '%s' is a %s: give it with --input %s=FILE.pb", io->name,
                        io->kind, io->name);
-  TERCEL_TRY(choose_shape(engine, data, options, io, &rank, dims, &free_dims, err));
+  TERCEL_TRY(choose_shape(engine, data, options, io, index, &rank, dims, &free_dims, err));
   TERCEL_TRY(tercel_datum_init_tensor(out, io->name, io->dtype, rank, dims, 0, err));
   const bool numeric = io->dtype != TERCEL_DTYPE_STRING && tercel_dtype_get_kind(io->dtype) != TERCEL_KIND_COMPLEX;
   const char *what = "zeros";
@@ -161,14 +172,14 @@ static bool ends_with(const char *text, const char *end) {
 
 /* A file of nothing but elements: the shape is the model's, or --shapes'. */
 static tercel_status read_raw(const tercel_engine *engine, const tercel_cli_data *data,
-                              const tercel_cli_inputs *options, const tercel_io *io, const char *path,
+                              const tercel_cli_inputs *options, const tercel_io *io, size_t index, const char *path,
                               tercel_datum *out, tercel_error *err) {
   int rank = 0;
   int64_t dims[TERCEL_MAX_RANK] = {0};
   bool free_dims;
   tercel_file file = {0};
   tercel_status status = TERCEL_OK;
-  TERCEL_TRY(choose_shape(engine, data, options, io, &rank, dims, &free_dims, err));
+  TERCEL_TRY(choose_shape(engine, data, options, io, index, &rank, dims, &free_dims, err));
   TERCEL_TRY(tercel_file_open(path, true, &file, err));
   TERCEL_CHECK(tercel_datum_init_tensor(out, io->name, io->dtype, rank, dims, 0, err));
   if (io->dtype == TERCEL_DTYPE_STRING)
@@ -194,7 +205,7 @@ static tercel_status read_file(const tercel_engine *engine, const tercel_cli_dat
   if (ends_with(path, ".npy")) return tercel_npy_read(path, out, err);
   if (ends_with(path, ".pb")) return tercel_tensorpb_read(path, io->kind, out, err);
   if (ends_with(path, ".bin") || ends_with(path, ".raw") || ends_with(path, ".dat"))
-    return read_raw(engine, data, options, io, path, out, err);
+    return read_raw(engine, data, options, io, index, path, out, err);
   if (!ends_with(path, ".npz"))
     return tercel_cli_read_image(path, options, io, out, source, sizeof *data->sources, err);
   if (tercel_npz_read(path, io->name, out, err) == TERCEL_OK) return TERCEL_OK;

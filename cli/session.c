@@ -15,6 +15,14 @@ const tercel_cli_option tercel_cli_engine_options[] = {
      NULL},
     {"max-memory", TERCEL_CLI_BYTES, OPTION(max_memory), "SIZE",
      "refuse to run when activations need more, such as 512M", NULL},
+    {"min-shapes", TERCEL_CLI_LIST, OPTION(min_shapes), "NAME=1x3x224x224",
+     "a profile: shapes from min to max are taken, others refused; several inputs separated by commas.  Given again, "
+     "with the other two: another profile.  Of the three, what is left out is opt, or where that is left out, max",
+     "minShapes"},
+    {"opt-shapes", TERCEL_CLI_LIST, OPTION(opt_shapes), "NAME=1x3x224x224",
+     "the shapes to choose kernels for, between min and max", "optShapes"},
+    {"max-shapes", TERCEL_CLI_LIST, OPTION(max_shapes), "NAME=8x3x224x224",
+     "the largest shapes, which tell the memory of a run", "maxShapes"},
     {"no-mmap", TERCEL_CLI_FLAG, OPTION(no_mmap), NULL, "read the model into memory instead of mapping it", NULL},
     {"allow-external", TERCEL_CLI_LIST, OPTION(allow_external), "DIR",
      "let the model's external data lie in DIR, too, as where a model cache keeps links; may be given again", NULL},
@@ -55,9 +63,12 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
                                tercel_error *err) {
   tercel_dim_value dims[TERCEL_CLI_LIST_MAX];
   tercel_arena names = {0};
+  const tercel_shape_profile *profiles = NULL;
+  size_t num_profiles = 0;
   tercel_status status = TERCEL_OK;
   const int64_t start = tercel_time_ns();
   for (int i = 0; i < options->dims.count; i++) TERCEL_CHECK(parse_dim(options->dims.items[i], &names, &dims[i], err));
+  TERCEL_CHECK(tercel_cli_read_profiles(options, &names, &profiles, &num_profiles, err));
   const tercel_engine_options engine_options = {
       .size = sizeof engine_options,
       .num_threads = options->threads > INT32_MAX ? INT32_MAX : (int)options->threads,
@@ -68,6 +79,8 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
       .max_memory = (uint64_t)options->max_memory,
       .check = options->check,
       .count_savings = options->count_savings,
+      .profiles = profiles,
+      .num_profiles = num_profiles,
   };
   const tercel_context_options context_options = {.size = sizeof context_options, .profile = profile};
   TERCEL_CHECK(tercel_engine_build(session->model, &engine_options, &session->engine, err));

@@ -265,6 +265,20 @@ typedef struct tercel_dim_value {
   int64_t value;
 } tercel_dim_value;
 
+/* The shapes of one input that a profile covers: from min to max in every dim; opt is the usual one, which kernels are chosen for.
+ * Dims that the model fixes are that number in all three. */
+typedef struct tercel_profile_shape {
+  const char *input;
+  int rank;
+  int64_t min[TERCEL_MAX_RANK], opt[TERCEL_MAX_RANK], max[TERCEL_MAX_RANK];
+} tercel_profile_shape;
+
+/* An optimization profile: shapes that an engine is made for.  Inputs that it does not list may have any shape. */
+typedef struct tercel_shape_profile {
+  const tercel_profile_shape *shapes;
+  size_t num_shapes;
+} tercel_shape_profile;
+
 typedef struct tercel_engine_options {
   size_t size;
   int num_threads;            /* 0: as many as the process may use (affinity and CPU quota) */
@@ -275,6 +289,10 @@ typedef struct tercel_engine_options {
   uint64_t max_memory; /* bytes that activations may take in one context; 0: no limit */
   int check;           /* 1: verify the graph between passes (slower build; for tests) */
   int count_savings;   /* 1: count what each decision of the optimizer saves (slower build; for explain) */
+  /* Shapes that inputs may have: all inputs of a run have to fit one profile, the first that they do counts.  None: any shape
+   * that the model takes, and kernels are chosen for shapes as they come. */
+  const tercel_shape_profile *profiles;
+  size_t num_profiles;
 } tercel_engine_options;
 
 /* Optimizes the model and plans it for this machine.  The model may be destroyed afterwards. */
@@ -291,6 +309,10 @@ TERCEL_API tercel_status tercel_engine_get_output(const tercel_engine *engine, s
 TERCEL_API tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what, char **text_out,
                                              tercel_error *err);
 TERCEL_API int tercel_engine_num_threads(const tercel_engine *engine);
+
+/* What profile number `profile` says of input number `input`: 0 when there is no such profile or input, or when it leaves the input free. */
+TERCEL_API int tercel_engine_get_profile_shape(const tercel_engine *engine, size_t profile, size_t input,
+                                               tercel_profile_shape *out);
 
 /* Names of the optimizer's passes, in order: index 0, 1, ... until NULL; *what (may be NULL) gets a line of explanation. */
 TERCEL_API const char *tercel_pass_name(size_t index, const char **what);

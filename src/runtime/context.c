@@ -307,7 +307,9 @@ static tercel_status start_run(tercel_context *context, tercel_error *err) {
     tercel_list_release(*list);
     *list = tercel_list_retain(context->input_lists[i]);
   }
-  return check_symbols(context, err);
+  TERCEL_TRY(check_symbols(context, err));
+  size_t profile;
+  return tercel_profiles_find(&context->engine->profiles, graph, context->frame->inputs, &profile, err);
 }
 
 /* What outputs borrow from inputs and constants becomes the context's own. */

@@ -68,6 +68,7 @@ static tercel_status optimize(tercel_engine *engine, const tercel_engine_options
 static tercel_status build(tercel_engine *engine, const tercel_graph *graph, const tercel_engine_options *options,
                            tercel_error *err) {
   TERCEL_TRY(clone_graph(graph, options, &engine->graph, err));
+  TERCEL_TRY(tercel_profiles_init(engine->graph, options->profiles, options->num_profiles, &engine->profiles, err));
   TERCEL_TRY(tercel_infer_graph(engine->graph, err));
   TERCEL_TRY(tercel_graph_verify(engine->graph, err));
   if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
@@ -108,6 +109,7 @@ tercel_engine *tercel_engine_retain(tercel_engine *engine) {
 void tercel_engine_destroy(tercel_engine *engine) {
   if (engine == NULL || atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) > 1) return;
   tercel_plan_destroy(engine->plan);
+  tercel_profiles_deinit(&engine->profiles);
   tercel_graph_destroy(engine->graph);
   tercel_operators_destroy(engine->operators);
   tercel_pool_release(engine->pool);
@@ -129,6 +131,20 @@ tercel_status tercel_engine_get_input(const tercel_engine *engine, size_t index,
 
 tercel_status tercel_engine_get_output(const tercel_engine *engine, size_t index, tercel_io *out, tercel_error *err) {
   return tercel_interface_output(&engine->interface, index, out, err);
+}
+
+int tercel_engine_get_profile_shape(const tercel_engine *engine, size_t profile, size_t input,
+                                    tercel_profile_shape *out) {
+  if (profile >= engine->profiles.count || input >= engine->profiles.num_inputs) return 0;
+  const tercel_shape_range *const range = tercel_profiles_range(&engine->profiles, profile, input);
+  if (range->rank < 0) return 0;
+  *out = (tercel_profile_shape){.input = engine->interface.inputs[input].name, .rank = range->rank};
+  for (int d = 0; d < range->rank; ++d) {
+    out->min[d] = range->dims[TERCEL_PROFILE_MIN][d];
+    out->opt[d] = range->dims[TERCEL_PROFILE_OPT][d];
+    out->max[d] = range->dims[TERCEL_PROFILE_MAX][d];
+  }
+  return 1;
 }
 
 tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what, char **text_out, tercel_error *err) {

@@ -12,6 +12,7 @@
 #include "import/import.h"
 #include "ops/custom.h"
 #include "optimize/optimize.h"
+#include "plan/profiles.h"
 #include "plan/verify.h"
 #include "runtime/frame.h"
 
@@ -52,6 +53,7 @@ struct tercel_engine {
   atomic_uint refs;            /* one of the user's, one a context */
   tercel_operators *operators; /* as in the model */
   tercel_graph *graph;
+  tercel_profiles profiles; /* none: any shape */
   tercel_plan *plan;
   tercel_pool *pool;
   uint64_t max_memory;
