@@ -68,12 +68,20 @@ struct tercel_kernel {
                         tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err);
   tercel_status (*run)(const tercel_kernel_run *run, tercel_error *err);
   uint32_t inplace; /* bit i: output 0 may lie exactly on input i, when that has the same size in bytes */
+  /* Nanoseconds that a run with these shapes is expected to take (cost.h); in and out as for bind.  NULL: not known, so that the order
+   * of preference decides.  INFINITY: it can, but is not worth a try with these shapes. */
+  double (*cost)(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
+                 const tercel_tensor *const *out, const tercel_target *target);
+  /* Kernels of a node with the same packing (not NULL) have the same prepare and release: they share one state. */
+  const char *packing;
 };
 
 typedef struct tercel_backend {
   const char *name; /* "cpu" */
   /* Kernel number i for the node's operator, in order of preference; NULL after the last.  Ends with the reference kernel. */
   const tercel_kernel *(*kernel)(const tercel_node *node, size_t i);
+  /* Nanoseconds for so many operations of plain vector code, which read and write so many bytes. */
+  double (*cost)(double flops, double bytes, int num_threads);
 } tercel_backend;
 
 /* The kernel that runs any operator's reference evaluation (op->eval); the last resort of every backend.  Named "reference". */

@@ -1,5 +1,5 @@
 /* The CPU backend's list of kernels, from kernels.inc, and the search in it. */
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/speed.h"
 
 static const tercel_kernel *const kernels[] = {
 #define TERCEL_KERNEL(name) &tercel_kernel_##name,
@@ -15,6 +15,6 @@ static const tercel_kernel *kernel_at(const tercel_node *node, size_t index) {
 }
 
 const tercel_backend *tercel_cpu_backend(void) {
-  static const tercel_backend backend = {.name = "cpu", .kernel = kernel_at};
+  static const tercel_backend backend = {.name = "cpu", .kernel = kernel_at, .cost = tercel_cpu_plain_cost};
   return &backend;
 }
