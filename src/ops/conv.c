@@ -37,8 +37,9 @@ static tercel_status infer_channels(tercel_infer *infer, tercel_dim *out_channel
   const int64_t group = tercel_node_int(node, "group");
   const tercel_dim in_channels = is_transposed(node) ? w[0] : tercel_dim_mul(infer->dims, w[1], group);
   *out_channels = is_transposed(node) ? tercel_dim_mul(infer->dims, w[1], group) : w[0];
-  if (tercel_dim_is_known(x[1]) && tercel_dim_is_known(in_channels) && x[1] != in_channels)
-    return fail_channels(node, "the input's number of channels", x[1], in_channels, err);
+  const tercel_dim channels = x[tercel_channel_dim(tercel_node_layout(node), infer->in[X]->type.shape.rank)];
+  if (tercel_dim_is_known(channels) && tercel_dim_is_known(in_channels) && channels != in_channels)
+    return fail_channels(node, "the input's number of channels", channels, in_channels, err);
   if (tercel_dim_is_known(w[0]) && w[0] % group != 0)
     return fail_channels(node, "the rest of weight dim 0 divided by group", w[0] % group, 0, err);
   return TERCEL_OK;
@@ -49,7 +50,8 @@ static tercel_status check_bias(const tercel_infer *infer, const tercel_shape *r
   const tercel_fact *bias = infer->num_inputs > BIAS ? infer->in[BIAS] : NULL;
   if (bias == NULL || bias->type.shape.rank < 0 || result->rank < 0) return TERCEL_OK;
   if (bias->type.shape.rank != 1) return fail_channels(node, "the bias's rank", bias->type.shape.rank, 1, err);
-  const tercel_dim length = bias->type.shape.dims[0], out_channels = result->dims[1];
+  const tercel_dim length = bias->type.shape.dims[0];
+  const tercel_dim out_channels = result->dims[tercel_channel_dim(tercel_node_layout(node), result->rank)];
   if (tercel_dim_is_known(length) && tercel_dim_is_known(out_channels) && length != out_channels)
     return fail_channels(node, "the bias's length", length, out_channels, err);
   return TERCEL_OK;
@@ -58,6 +60,7 @@ static tercel_status check_bias(const tercel_infer *infer, const tercel_shape *r
 tercel_status tercel_infer_conv_shape(tercel_infer *infer, tercel_shape *out, tercel_error *err) {
   const tercel_node *node = infer->node;
   const int64_t group = tercel_node_int(node, "group");
+  TERCEL_TRY(tercel_check_layout(node, err));
   if (group < 1 || group > INT32_MAX) return fail_channels(node, "group", group, 1, err);
   const tercel_shape *x = &infer->in[X]->type.shape, *w = &infer->in[W]->type.shape;
   if (x->rank >= 0 && x->rank < 3) return fail_channels(node, "the input's rank", x->rank, 3, err);
@@ -66,9 +69,11 @@ tercel_status tercel_infer_conv_shape(tercel_infer *infer, tercel_shape *out, te
   if (x->rank != w->rank) return fail_channels(node, "the weight's rank", w->rank, x->rank, err);
   out->rank = x->rank;
   out->dims[0] = x->dims[0];
-  TERCEL_TRY(infer_channels(infer, &out->dims[1], err));
-  return (is_transposed(node) ? tercel_infer_conv_transpose_windows
-                              : tercel_infer_windows)(infer, x->rank - 2, x->dims + 2, w->dims + 2, out->dims + 2, err);
+  const tercel_layout layout = tercel_node_layout(node);
+  const int first = tercel_first_spatial_dim(layout);
+  TERCEL_TRY(infer_channels(infer, &out->dims[tercel_channel_dim(layout, x->rank)], err));
+  return (is_transposed(node) ? tercel_infer_conv_transpose_windows : tercel_infer_windows)(
+      infer, x->rank - 2, x->dims + first, w->dims + 2, out->dims + first, err);
 }
 
 static tercel_status infer(tercel_infer *infer, tercel_error *err) {
@@ -85,13 +90,14 @@ static tercel_status infer(tercel_infer *infer, tercel_error *err) {
 tercel_status tercel_conv_get_geometry(const tercel_node *node, const tercel_tensor *x, const tercel_tensor *w,
                                        tercel_conv_geometry *out, tercel_error *err) {
   memset(out, 0, sizeof *out);
+  out->layout = tercel_node_layout(node);
   out->batch = x->dims[0];
   out->group = tercel_node_int(node, "group");
-  out->in_channels = x->dims[1];
+  out->in_channels = x->dims[tercel_channel_dim(out->layout, x->rank)];
   out->out_channels = is_transposed(node) ? w->dims[1] * out->group : w->dims[0];
   out->spatial = x->rank - 2;
-  TERCEL_TRY((is_transposed(node) ? tercel_conv_transpose_windows : tercel_windows)(node, out->spatial, x->dims + 2,
-                                                                                    w->dims + 2, out->windows, err));
+  TERCEL_TRY((is_transposed(node) ? tercel_conv_transpose_windows : tercel_windows)(
+      node, out->spatial, x->dims + tercel_first_spatial_dim(out->layout), w->dims + 2, out->windows, err));
   out->in_size = out->out_size = out->kernel_size = 1;
   for (int i = 0; i < out->spatial; ++i) {
     out->in_size *= out->windows[i].input;
@@ -167,10 +173,10 @@ static tercel_status widen(tercel_eval *eval, operands *out, tercel_error *err) 
   return bias == NULL ? TERCEL_OK : tercel_eval_widen_i64(eval, bias, &out->whole_bias, err);
 }
 
-/* What one element of the result sums over: x[x_at + c x_step + table[tap]] w[w_at + c w_step + tap]. */
+/* What one element of the result sums over: x[x_at + c x_step + table[tap] tap_step] w[w_at + c w_step + tap]. */
 typedef struct sum {
   const int64_t *table;
-  int64_t taps, channels, x_at, x_step, w_at, w_step;
+  int64_t taps, channels, x_at, x_step, tap_step, w_at, w_step;
 } sum;
 
 static double sum_reals(const sum *s, const operands *o) {
@@ -179,7 +185,7 @@ static double sum_reals(const sum *s, const operands *o) {
     const int64_t from = s->table[tap];
     if (from < 0) continue;
     for (int64_t c = 0; c < s->channels; ++c)
-      result += o->x[s->x_at + c * s->x_step + from] * o->w[s->w_at + c * s->w_step + tap];
+      result += o->x[s->x_at + c * s->x_step + from * s->tap_step] * o->w[s->w_at + c * s->w_step + tap];
   }
   return result;
 }
@@ -191,8 +197,8 @@ static uint64_t sum_wholes(const sum *s, const operands *o) {
     const int64_t from = s->table[tap];
     if (from < 0) continue;
     for (int64_t c = 0; c < s->channels; ++c)
-      result +=
-          (uint64_t)o->whole_x[s->x_at + c * s->x_step + from] * (uint64_t)o->whole_w[s->w_at + c * s->w_step + tap];
+      result += (uint64_t)o->whole_x[s->x_at + c * s->x_step + from * s->tap_step] *
+                (uint64_t)o->whole_w[s->w_at + c * s->w_step + tap];
   }
   return result;
 }
@@ -216,19 +222,21 @@ static tercel_status sum_all(tercel_eval *eval, const operands *o, tercel_eval_e
   /* Weight of input channel i, output channel o: conv [group oc + o, i, tap], transposed [group ic + i, o, tap]. */
   const int64_t w_in = transposed ? oc * g.kernel_size : g.kernel_size;
   const int64_t w_out = transposed ? g.kernel_size : ic * g.kernel_size;
-  int64_t index = 0;
+  const bool last = g.layout == TERCEL_LAYOUT_NHWC; /* channels */
   for (int64_t n = 0; n < g.batch; ++n) {
     for (int64_t m = 0; m < g.out_channels; ++m) {
-      const int64_t group = m / oc;
+      const int64_t group = m / oc, first = group * ic;
       sum s = {.taps = g.kernel_size,
                .channels = ic,
-               .x_at = (n * g.in_channels + group * ic) * g.in_size,
-               .x_step = g.in_size,
-               .w_at = group * ic * oc * g.kernel_size + m % oc * w_out,
+               .x_at = n * g.in_channels * g.in_size + first * (last ? 1 : g.in_size),
+               .x_step = last ? 1 : g.in_size,
+               .tap_step = last ? g.in_channels : 1,
+               .w_at = first * oc * g.kernel_size + m % oc * w_out,
                .w_step = w_in};
       for (int64_t at = 0; at < g.out_size; ++at) {
+        const int64_t row = last ? n * g.out_size + at : n * g.out_channels + m;
         s.table = table + at * g.kernel_size;
-        store(epilogue, index++, &s, o, m);
+        store(epilogue, last ? row * g.out_channels + m : row * g.out_size + at, &s, o, m);
       }
     }
   }
@@ -265,6 +273,7 @@ static const tercel_attr_spec conv_attrs[] = {
     {"dilations", TERCEL_ATTR_INTS, .about = "distance of the kernel's elements; absent: 1"},
     {"pads",      TERCEL_ATTR_INTS, .about = "zeros before each spatial dim, then after each; absent: 0"},
     {"auto_pad",  TERCEL_ATTR_STRING, .text = "", .about = "same_upper, same_lower, valid; empty: use pads"},
+    {"layout",    TERCEL_ATTR_STRING, .text = "nchw", .about = "of input and result: nchw, nhwc (channels last)"},
     {"epilogue",  TERCEL_ATTR_PROGRAM, .about = "applied to each element of the result"},
     {0}};
 

@@ -87,8 +87,22 @@ void tercel_matmul_get_geometry(const tercel_node *node, const tercel_tensor *a,
 /* Where the operands of matrix `index` (0 .. batch - 1) begin, in elements. */
 void tercel_matmul_offsets(const tercel_matmul_geometry *geometry, int64_t index, int64_t *a_out, int64_t *b_out);
 
+/* How a conv's or pool's input and result lie: attribute "layout".  Weights are the same in both. */
+typedef enum tercel_layout {
+  TERCEL_LAYOUT_NCHW, /* channels first: dim 1, before the spatial dims */
+  TERCEL_LAYOUT_NHWC  /* channels last: the last dim, behind the spatial dims */
+} tercel_layout;
+/* NCHW for operators without the attribute; an unknown word is INVALID_MODEL in verify and inference. */
+tercel_layout tercel_node_layout(const tercel_node *node);
+tercel_status tercel_check_layout(const tercel_node *node, tercel_error *err);
+static inline int tercel_channel_dim(tercel_layout layout, int rank) {
+  return layout == TERCEL_LAYOUT_NHWC ? rank - 1 : 1;
+}
+static inline int tercel_first_spatial_dim(tercel_layout layout) { return layout == TERCEL_LAYOUT_NHWC ? 1 : 2; }
+
 /* A conv or conv_transpose of known shapes. */
 typedef struct tercel_conv_geometry {
+  tercel_layout layout;
   int64_t batch, group;
   int64_t in_channels, out_channels;      /* of all groups */
   int64_t in_size, out_size, kernel_size; /* products of the spatial dims */

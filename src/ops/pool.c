@@ -30,6 +30,9 @@ static tercel_status infer_pool(tercel_infer *infer, tercel_error *err) {
                             tercel_dtype_name(x->dtype));
   if (infer->num_outputs > 1 && kind != POOL_MAX)
     return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "%s pooling has no indices", kinds[kind]);
+  TERCEL_TRY(tercel_check_layout(node, err));
+  if (infer->num_outputs > 1 && tercel_node_layout(node) != TERCEL_LAYOUT_NCHW)
+    return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "pooling with channels last has no indices");
   infer->out[0].type.dtype = x->dtype;
   if (infer->num_outputs > 1) infer->out[1].type.dtype = TERCEL_DTYPE_I64;
   if (x->shape.rank < 0) return TERCEL_OK;
@@ -37,9 +40,10 @@ static tercel_status infer_pool(tercel_infer *infer, tercel_error *err) {
     return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "input of rank %d, want N, C and spatial dims",
                             x->shape.rank);
   const int64_t *kernel;
+  const int first = tercel_first_spatial_dim(tercel_node_layout(node));
   TERCEL_TRY(get_kernel(node, x->shape.rank - 2, &kernel, err));
   tercel_shape out = x->shape;
-  TERCEL_TRY(tercel_infer_windows(infer, out.rank - 2, x->shape.dims + 2, kernel, out.dims + 2, err));
+  TERCEL_TRY(tercel_infer_windows(infer, out.rank - 2, x->shape.dims + first, kernel, out.dims + first, err));
   for (size_t i = 0; i < infer->num_outputs; ++i) infer->out[i].type.shape = out;
   return tercel_infer_check_size(infer, 0, err);
 }
@@ -148,28 +152,28 @@ static tercel_status eval_pool(tercel_eval *eval, tercel_error *err) {
   int kind;
   TERCEL_TRY(tercel_node_choice(eval->node, "kind", kinds, &kind, err));
   TERCEL_TRY(get_kernel(eval->node, spatial, &kernel, err));
-  TERCEL_TRY(tercel_windows(eval->node, spatial, x->dims + 2, kernel, geometry, err));
+  const tercel_layout layout = tercel_node_layout(eval->node);
+  const int first = tercel_first_spatial_dim(layout), channel_dim = tercel_channel_dim(layout, x->rank);
+  TERCEL_TRY(tercel_windows(eval->node, spatial, x->dims + first, kernel, geometry, err));
   const bool count_pads = tercel_node_int(eval->node, "count_include_pad") != 0;
   const bool column_major = tercel_node_int(eval->node, "storage_order") != 0;
   const double p = (double)tercel_node_int(eval->node, "p");
-  int64_t strides[TERCEL_MAX_RANK], at[TERCEL_MAX_SPATIAL] = {0};
+  int64_t strides[TERCEL_MAX_RANK], at[TERCEL_MAX_RANK] = {0};
   tercel_tensor_strides(x, strides);
-  const int64_t channel = tercel_dims_product(x->dims, 2, x->rank),
-                windows = tercel_dims_product(shaped->dims, 2, shaped->rank);
   const int64_t n = tercel_tensor_num_elements(shaped);
   for (int64_t i = 0; i < n; ++i) {
     window w;
-    clip_window(geometry, spatial, at, &w);
-    tercel_index_next(spatial, shaped->dims + 2, at);
-    const int64_t base = i / windows * channel;
+    clip_window(geometry, spatial, at + first, &w);
+    const int64_t base = at[0] * strides[0] + at[channel_dim] * strides[channel_dim];
+    tercel_index_next(shaped->rank, shaped->dims, at);
     if (kind == POOL_MAX) {
-      const int64_t best = w.inside > 0 ? find_max(x, base, &w, strides + 2) : -1;
+      const int64_t best = w.inside > 0 ? find_max(x, base, &w, strides + first) : -1;
       if (y != NULL && best >= 0) tercel_element_copy(y->data, i, x->data, best, x->dtype);
       if (y != NULL && best < 0) set_lowest(y, i);
       if (indices != NULL) tercel_tensor_set_i64(indices, i, best < 0 ? -1 : stored_index(x, base, best, column_major));
       continue;
     }
-    const double sum = w.inside > 0 ? sum_window(x, base, &w, strides + 2, kind == POOL_LP, p) : 0;
+    const double sum = w.inside > 0 ? sum_window(x, base, &w, strides + first, kind == POOL_LP, p) : 0;
     if (kind == POOL_LP)
       tercel_tensor_set_f64(y, i, pow(sum, 1 / p));
     else
@@ -206,6 +210,7 @@ static const tercel_attr_spec pool_attrs[] = {
     {"ceil_mode", TERCEL_ATTR_INT, false, 0, NULL, "1: a last window that reaches over the end counts"},
     {"count_include_pad", TERCEL_ATTR_INT, false, 0, NULL, "1: pads count as zeros in averages"},
     {"p", TERCEL_ATTR_INT, false, 2, NULL, "exponent of the lp norm"},
+    {"layout", TERCEL_ATTR_STRING, false, 0, "nchw", "of input and result: nchw, nhwc (channels last)"},
     {"storage_order", TERCEL_ATTR_INT, false, 0, NULL, "1: indices count column-major within a channel"},
     {NULL, 0, false, 0, NULL, NULL},
 };

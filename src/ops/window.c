@@ -7,7 +7,7 @@
  * ONNX Conv-22, MaxPool-22, ConvTranspose-22 say how auto_pad and output_shape turn into pads. */
 #include <string.h>
 
-#include "ops/ops.h"
+#include "ops/move.h"
 
 /* Attributes beyond this are a mistake, and bounding them keeps the arithmetic below from overflowing. */
 static const int64_t largest = INT32_MAX;
@@ -239,4 +239,19 @@ tercel_status tercel_infer_conv_transpose_windows(tercel_infer *infer, int spati
                                                   const tercel_dim *kernel_dims, tercel_dim *out_dims,
                                                   tercel_error *err) {
   return infer_windows(infer, true, spatial, in_dims, kernel_dims, out_dims, err);
+}
+
+/* ---- layout ---- */
+
+static const char *const layouts[] = {[TERCEL_LAYOUT_NCHW] = "nchw", [TERCEL_LAYOUT_NHWC] = "nhwc", NULL};
+
+tercel_layout tercel_node_layout(const tercel_node *node) {
+  const char *const text = tercel_node_string(node, "layout");
+  return text != NULL && strcmp(text, layouts[TERCEL_LAYOUT_NHWC]) == 0 ? TERCEL_LAYOUT_NHWC : TERCEL_LAYOUT_NCHW;
+}
+
+tercel_status tercel_check_layout(const tercel_node *node, tercel_error *err) {
+  int layout;
+  return tercel_node_string(node, "layout") == NULL ? TERCEL_OK
+                                                    : tercel_node_choice(node, "layout", layouts, &layout, err);
 }

@@ -31,7 +31,9 @@ static bool read_maker(tercel_node *node, maker *out) {
   const tercel_value *const w = node->inputs[WEIGHTS];
   if (!tercel_is_f32(node->outputs[0]) || result->rank < 2 || w->type.shape.rank < 2) return false;
   if (w->constant && tercel_tensor_num_elements(w->constant) == 0) return false;
-  *out = (maker){node, op, w->constant, op == TERCEL_OP_MATMUL ? result->rank - 1 : 1, 0};
+  const int channel_dim =
+      op == TERCEL_OP_MATMUL ? result->rank - 1 : tercel_channel_dim(tercel_node_layout(node), result->rank);
+  *out = (maker){node, op, w->constant, channel_dim, 0};
   out->channels = result->dims[out->channel_dim];
   return true;
 }
@@ -244,9 +246,10 @@ static const char *obstacle_before(const maker *m, tercel_fn fn, const tercel_no
   const int dim = tercel_only_dim(c, x->type.shape.rank);
   if (!tercel_has_one_use(x)) return tercel_describe_uses(x, m->node, buffer);
   if (!tercel_same_type(node->inputs[0], x)) return tercel_describe_broadcast(node->inputs[0], x, buffer);
-  if (dim != -1 && dim != 1)
+  if (dim != -1 && dim != m->channel_dim)
     return tercel_reason(buffer, "constant '%.100s' is not one number a channel", node->inputs[1]->name);
-  if (dim == 1 && x->type.shape.dims[1] != tercel_tensor_num_elements(c)) return "the number of channels is not known";
+  if (dim != -1 && x->type.shape.dims[dim] != tercel_tensor_num_elements(c))
+    return "the number of channels is not known";
   if (!m->weights)
     return tercel_reason(buffer, "the weights '%.100s' are not constant", m->node->inputs[WEIGHTS]->name);
   if (!are_finite_factors(c, false))

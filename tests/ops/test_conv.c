@@ -1,4 +1,6 @@
 /* conv and conv_transpose: inference, errors, values (made with ONNX Runtime from the same ramps). */
+#include <stdio.h>
+
 #include "ops/check.h"
 
 static void test_types(void **state) {
@@ -49,6 +51,36 @@ static void test_rejects(void **state) {
   check_rejects("%x: f32[1, 4, 5, 5], %w: f32[8, 4, 3, 3], %b: f32[8], %e: f32[8, 1, 1]",
                 "%y = conv(%x, %w, %b, %e)\nreturn %y", TERCEL_INVALID_MODEL,
                 "1 inputs for the epilogue, which reads 0");
+}
+
+static void test_channels_last(void **state) {
+  (void)state;
+  check_type("%x: f32[n, h, w, 4], %w: f32[8, 2, 3, 3]",
+             "%y = conv(%x, %w) {layout = \"nhwc\", group = 2, strides = [1, 2], pads = [1, 1, 1, 1]}\nreturn %y",
+             "f32[n, h, floor_div(w + 1, 2), 8]");
+  check_type("%x: f32[n, 9, 5], %w: f32[8, 5, 3]", "%y = conv(%x, %w) {layout = \"nhwc\"}\nreturn %y", "f32[n, 7, 8]");
+  check_rejects("%x: f32[1, 5, 5, 3], %w: f32[8, 4, 3, 3]", CONV("layout = \"nhwc\""), TERCEL_INVALID_MODEL,
+                "channels is 3, want 4");
+  check_rejects("%x: f32[1, 4, 5, 5], %w: f32[8, 4, 3, 3]", CONV("layout = \"nchw16c\""), TERCEL_INVALID_MODEL,
+                "layout is \"nchw16c\"");
+  /* the same numbers as with channels first */
+  static const char *const attrs[] = {"pads = [1, 0, 2, 1]", "strides = [2, 1], dilations = [1, 2]",
+                                      "auto_pad = \"same_lower\", strides = [2, 2]"};
+  for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) {
+    char text[900];
+    snprintf(
+        text, sizeof text,
+        "%%n: i64[] = constant data(0)\n%%end: i64[] = constant data(240)\n%%one: i64[] = constant data(1)\n"
+        "%%ramp = range(%%n, %%end, %%one)\n%%s: i64[4] = constant data(2, 4, 6, 5)\n"
+        "%%whole = reshape(%%ramp, %%s)\n%%x = pointwise(%%whole) {program = {1: cast:f32<1, 0>(%%0)}}\n"
+        "%%w: f32[4, 2, 2, 2] = constant data(1, -2, 3, 0, 2, 1, -1, 4, 0, 3, 2, 2, -2, 1, 1, 1, 5, 3, 1, 0, 1, 1, "
+        "2, -3, 4, 1, 0, 2, -1, 2, 2, 1)\n%%b: f32[4] = constant data(1, -1, 2, 5)\n"
+        "%%xt = transpose(%%x) {perm = [0, 2, 3, 1]}\n%%first = conv(%%x, %%w, %%b) {group = 2, %s}\n"
+        "%%want = transpose(%%first) {perm = [0, 2, 3, 1]}\n"
+        "%%y = conv(%%xt, %%w, %%b) {layout = \"nhwc\", group = 2, %s}\nreturn %%y, %%want",
+        attrs[i], attrs[i]);
+    check_values(text, 0);
+  }
 }
 
 static void test_epilogue(void **state) {
@@ -203,8 +235,13 @@ static void test_conv_transpose_values(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_types),  cmocka_unit_test(test_rejects),     cmocka_unit_test(test_epilogue),
-      cmocka_unit_test(test_narrow), cmocka_unit_test(test_conv_values), cmocka_unit_test(test_conv_transpose_values),
+      cmocka_unit_test(test_types),
+      cmocka_unit_test(test_rejects),
+      cmocka_unit_test(test_epilogue),
+      cmocka_unit_test(test_channels_last),
+      cmocka_unit_test(test_narrow),
+      cmocka_unit_test(test_conv_values),
+      cmocka_unit_test(test_conv_transpose_values),
   };
   return cmocka_run_group_tests_name("ops/conv", tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* resize and pool.  Expected numbers: ONNX's reference implementation (onnx 1.23). */
+#include <stdio.h>
+
 #include "ops/check.h"
 
 #define SCALES(numbers) "%s: f32[4] = constant data(" numbers ")\n"
@@ -130,6 +132,35 @@ static void test_pool_shapes(void **state) {
                 TERCEL_INVALID_MODEL, "p is 0");
   check_rejects("%x: f32[n, 3, 4]", "%y, %z = pool(%x) {kind = \"lp\", kernel = [2]}\nreturn %y", TERCEL_INVALID_MODEL,
                 "no indices");
+  check_type(
+      "%x: f32[n, h, 9, 3]",
+      "%y = pool(%x) {kind = \"max\", layout = \"nhwc\", kernel = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}\n"
+      "return %y",
+      "f32[n, floor_div(h + 1, 2), 5, 3]");
+  check_rejects("%x: f32[n, 3, 4]", "%y, %i = pool(%x) {kind = \"max\", layout = \"nhwc\", kernel = [2]}\nreturn %y",
+                TERCEL_INVALID_MODEL, "no indices");
+}
+
+/* The same numbers as with channels first. */
+static void test_pool_channels_last(void **state) {
+  (void)state;
+  static const char *const attrs[] = {
+      "kind = \"max\", kernel = [3, 2], pads = [1, 0, 2, 1]",
+      "kind = \"average\", kernel = [2, 3], strides = [2, 1], pads = [0, 1, 1, 1], count_include_pad = 1",
+      "kind = \"average\", kernel = [2, 2], dilations = [2, 1], pads = [1, 0, 0, 1], ceil_mode = 1, strides = [2, 2]",
+      "kind = \"lp\", kernel = [2, 2]"};
+  for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) {
+    char text[900];
+    snprintf(text, sizeof text,
+             "%%n: i64[] = constant data(0)\n%%end: i64[] = constant data(180)\n%%one: i64[] = constant data(1)\n"
+             "%%ramp = range(%%n, %%end, %%one)\n%%s: i64[4] = constant data(2, 3, 6, 5)\n"
+             "%%whole = reshape(%%ramp, %%s)\n%%x = pointwise(%%whole) {program = {1: cast:f32<1, 0>(%%0)}}\n"
+             "%%xt = transpose(%%x) {perm = [0, 2, 3, 1]}\n%%first = pool(%%x) {%s}\n"
+             "%%want = transpose(%%first) {perm = [0, 2, 3, 1]}\n"
+             "%%y = pool(%%xt) {layout = \"nhwc\", %s}\nreturn %%y, %%want",
+             attrs[i], attrs[i]);
+    check_values(text, 0);
+  }
 }
 
 static void test_pool_values(void **state) {
@@ -167,8 +198,10 @@ static void test_pool_values(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_resize_shapes), cmocka_unit_test(test_nearest),
-                                     cmocka_unit_test(test_interpolation), cmocka_unit_test(test_antialias_and_crop),
-                                     cmocka_unit_test(test_pool_shapes),   cmocka_unit_test(test_pool_values)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_resize_shapes),     cmocka_unit_test(test_nearest),
+      cmocka_unit_test(test_interpolation),     cmocka_unit_test(test_antialias_and_crop),
+      cmocka_unit_test(test_pool_shapes),       cmocka_unit_test(test_pool_values),
+      cmocka_unit_test(test_pool_channels_last)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,8 @@ typedef struct binding {
   size_t epilogue_at; /* in the workspace */
 } binding;
 
-bool tercel_conv_supports(const tercel_node *node, int max_spatial) {
+bool tercel_conv_supports(const tercel_node *node, tercel_layout layout, int max_spatial) {
+  if (tercel_node_layout(node) != layout) return false;
   for (size_t i = TERCEL_CONV_X; i <= TERCEL_CONV_BIAS; ++i) {
     const tercel_value *value = tercel_node_input(node, i);
     if (value != NULL && value->type.dtype != TERCEL_DTYPE_F32) return false;
@@ -78,7 +79,7 @@ tercel_status tercel_conv_make_plane(const tercel_conv_view *view, int64_t band,
 
 static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
-  return tercel_conv_supports(node, 3);
+  return tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 3);
 }
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,

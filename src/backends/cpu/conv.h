@@ -9,8 +9,8 @@
 
 enum { TERCEL_CONV_X, TERCEL_CONV_W, TERCEL_CONV_BIAS, TERCEL_CONV_FIRST_EXTRA };
 
-/* All operands f32 of a known rank, with at most `max_spatial` spatial dims, and an epilogue that fits. */
-bool tercel_conv_supports(const tercel_node *node, int max_spatial);
+/* In that layout, all operands f32 of a known rank, with at most `max_spatial` spatial dims, and an epilogue that fits. */
+bool tercel_conv_supports(const tercel_node *node, tercel_layout layout, int max_spatial);
 /* What the tactics prepare. */
 typedef struct tercel_conv_state {
   const tercel_gemm_kernels *gemm;

@@ -25,7 +25,7 @@ static const int64_t most_taps_bytes = 512 * 1024;
 
 static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
-  return tercel_conv_supports(node, 2);
+  return tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 2);
 }
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,

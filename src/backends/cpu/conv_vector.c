@@ -17,7 +17,7 @@ static bool covers_once(const tercel_window *w) {
 
 static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
-  if (!tercel_conv_supports(node, TERCEL_MAX_SPATIAL)) return false;
+  if (!tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, TERCEL_MAX_SPATIAL)) return false;
   const tercel_shape *x = &node->inputs[TERCEL_CONV_X]->type.shape, *w = &node->inputs[TERCEL_CONV_W]->type.shape;
   if (x->rank != w->rank) return false;
   for (int i = 2; i < x->rank; ++i)

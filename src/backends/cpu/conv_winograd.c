@@ -68,7 +68,8 @@ static bool is_three_by_three(const tercel_node *node) {
 static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
   const tercel_value *w = node->inputs[TERCEL_CONV_W];
-  if (!tercel_conv_supports(node, 2) || w->constant == NULL || w->type.shape.rank != 4 || !is_three_by_three(node))
+  if (!tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 2) || w->constant == NULL || w->type.shape.rank != 4 ||
+      !is_three_by_three(node))
     return false;
   const int64_t group = tercel_node_int(node, "group"), m = w->constant->dims[0] / group, k = w->constant->dims[1];
   const tercel_gemm_kernels *gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);

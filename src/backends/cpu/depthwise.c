@@ -19,7 +19,7 @@ enum { BAND_FLOATS = 4096, BAND_ROWS = 8 };
 
 static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
-  if (!tercel_conv_supports(node, 2)) return false;
+  if (!tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 2)) return false;
   const tercel_dim *w = node->inputs[TERCEL_CONV_W]->type.shape.dims;
   return w[1] == 1 && tercel_dim_is_known(w[0]) && tercel_node_int(node, "group") > 1;
 }

@@ -96,7 +96,7 @@ typedef struct conv_job {
 
 static bool conv_supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
-  return plain(node, 3);
+  return tercel_node_layout(node) == TERCEL_LAYOUT_NCHW && plain(node, 3);
 }
 
 /* One row of the result along the last dim, one tap: its elements [first, first + count) meet the input from `from` on. */

@@ -10,7 +10,7 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
   const char *kind = tercel_node_string(node, "kind");
   return node->inputs[0]->type.dtype == TERCEL_DTYPE_F32 && tercel_node_output(node, 1) == NULL && kind != NULL &&
-         (strcmp(kind, "max") == 0 || strcmp(kind, "average") == 0);
+         tercel_node_layout(node) == TERCEL_LAYOUT_NCHW && (strcmp(kind, "max") == 0 || strcmp(kind, "average") == 0);
 }
 
 typedef struct bound {
