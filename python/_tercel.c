@@ -589,14 +589,29 @@ static PyObject *module_machine(PyObject *module, PyObject *unused) {
                        info.num_cpus);
 }
 
-/* [(number, name, bits), ...] of all element types */
+/* to_f32(view, address of floats, their number) */
+static PyObject *module_to_f32(PyObject *module, PyObject *args) {
+  PyObject *tensor, *address;
+  Py_ssize_t capacity;
+  tercel_view view;
+  tercel_error err = {0};
+  (void)module;
+  if (!PyArg_ParseTuple(args, "OOn", &tensor, &address, &capacity) || tercel_py_to_view(tensor, &view) < 0) return NULL;
+  float *const out = PyLong_AsVoidPtr(address);
+  if (PyErr_Occurred()) return NULL;
+  return none_or_raise(tercel_view_to_f32(&view, out, (size_t)capacity, &err), &err);
+}
+
+/* [(number, name, bits, elements of a block, bytes of a block), ...] of all element types */
 static PyObject *module_dtypes(PyObject *module, PyObject *unused) {
   (void)module;
   (void)unused;
   PyObject *const list = PyList_New(0);
   for (int i = TERCEL_DTYPE_NONE + 1; list && i < TERCEL_DTYPE_COUNT; i++) {
-    PyObject *const item =
-        Py_BuildValue("isi", i, tercel_dtype_name((tercel_dtype)i), tercel_dtype_bits((tercel_dtype)i));
+    int bytes;
+    const int elements = tercel_dtype_block((tercel_dtype)i, &bytes);
+    PyObject *const item = Py_BuildValue("isiii", i, tercel_dtype_name((tercel_dtype)i),
+                                         tercel_dtype_bits((tercel_dtype)i), elements, bytes);
     const int failed = !item || PyList_Append(list, item) < 0;
     Py_XDECREF(item);
     if (failed) {
@@ -674,10 +689,13 @@ static PyObject *module_check(PyObject *self, PyObject *args) {
   return list;
 }
 
-static PyMethodDef module_methods[] = {
-    {"machine", module_machine, METH_NOARGS, NULL}, {"check", module_check, METH_VARARGS, NULL},
-    {"strings", module_strings, METH_O, NULL},      {"dtypes", module_dtypes, METH_NOARGS, NULL},
-    {"passes", module_passes, METH_NOARGS, NULL},   {0}};
+static PyMethodDef module_methods[] = {{"machine", module_machine, METH_NOARGS, NULL},
+                                       {"check", module_check, METH_VARARGS, NULL},
+                                       {"strings", module_strings, METH_O, NULL},
+                                       {"dtypes", module_dtypes, METH_NOARGS, NULL},
+                                       {"passes", module_passes, METH_NOARGS, NULL},
+                                       {"to_f32", module_to_f32, METH_VARARGS, NULL},
+                                       {0}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_tercel", "The C side of tercel; private.", -1, module_methods, NULL, NULL, NULL, NULL};

@@ -99,13 +99,39 @@ typedef enum tercel_dtype {
   TERCEL_DTYPE_C64,  /* two f32: real, imaginary */
   TERCEL_DTYPE_C128,
   TERCEL_DTYPE_STRING, /* elements are tercel_string */
+  /* Weights of GGUF files: blocks of 32, 64 or 256 elements of a row that share scales.  tercel_dtype_bits is 0. */
+  TERCEL_DTYPE_Q4_0,
+  TERCEL_DTYPE_Q4_1,
+  TERCEL_DTYPE_Q5_0,
+  TERCEL_DTYPE_Q5_1,
+  TERCEL_DTYPE_Q8_0,
+  TERCEL_DTYPE_Q2_K,
+  TERCEL_DTYPE_Q3_K,
+  TERCEL_DTYPE_Q4_K,
+  TERCEL_DTYPE_Q5_K,
+  TERCEL_DTYPE_Q6_K,
+  TERCEL_DTYPE_IQ1_S,
+  TERCEL_DTYPE_IQ1_M,
+  TERCEL_DTYPE_IQ2_XXS,
+  TERCEL_DTYPE_IQ2_XS,
+  TERCEL_DTYPE_IQ2_S,
+  TERCEL_DTYPE_IQ3_XXS,
+  TERCEL_DTYPE_IQ3_S,
+  TERCEL_DTYPE_IQ4_NL,
+  TERCEL_DTYPE_IQ4_XS,
+  TERCEL_DTYPE_TQ1_0,
+  TERCEL_DTYPE_TQ2_0,
+  TERCEL_DTYPE_MXFP4,
+  TERCEL_DTYPE_NVFP4,
   TERCEL_DTYPE_COUNT
 } tercel_dtype;
 
 /* "f32", "i64", "f8e4m3fn", ...; "none" for anything else. */
 TERCEL_API const char *tercel_dtype_name(tercel_dtype dtype);
-/* Bits an element takes: 32 for f32, 4 for i4; 0 for NONE. */
+/* Bits an element takes: 32 for f32, 4 for i4; 0 for NONE and for types that have blocks. */
 TERCEL_API int tercel_dtype_bits(tercel_dtype dtype);
+/* Elements that share a block, 1 for a type without blocks; 0 for NONE.  *bytes (may be NULL): of a block; 0 for a type without. */
+TERCEL_API int tercel_dtype_block(tercel_dtype dtype, int *bytes);
 
 /* An element of a string tensor: UTF-8, not 0-terminated; borrowed like the tensor's own bytes. */
 typedef struct tercel_string {
@@ -116,7 +142,8 @@ typedef struct tercel_string {
 enum { TERCEL_MAX_RANK = 8 };
 
 /* A dense row-major tensor that somebody else owns.  rank 0 is a scalar; a dimension may be 0.
- * bytes is the size of the memory at data: at least elements * bits / 8, rounded up. */
+ * bytes is the size of the memory at data: at least elements * bits / 8, rounded up; of a block-quantized type, whose last dim is
+ * a whole number of blocks, the bytes of all its blocks. */
 typedef struct tercel_view {
   tercel_dtype dtype;
   int rank;
@@ -124,6 +151,11 @@ typedef struct tercel_view {
   void *data;
   size_t bytes;
 } tercel_view;
+
+/* All elements as f32, into out, which has room for `capacity`: block-quantized weights are dequantized (with the bits of llama.cpp's
+ * reference), other numbers and bools are rounded to nearest.  INVALID_ARGUMENT: complex numbers, strings, a view that
+ * contradicts itself. */
+TERCEL_API tercel_status tercel_view_to_f32(const tercel_view *view, float *out, size_t capacity, tercel_error *err);
 
 /* Text that a call made for you; free it with this.  NULL is fine. */
 TERCEL_API void tercel_text_free(char *text);

@@ -18,6 +18,7 @@ from ._tercel import (
     passes,
     version,
 )
+from .arrays import dequantize
 from .checks import Check, Finding, check
 from .operators import Dim, Operators, Spec
 from .session import Node, Session
@@ -41,6 +42,7 @@ __all__ = [
     "Spec",
     "Unsupported",
     "check",
+    "dequantize",
     "machine",
     "passes",
     "version",

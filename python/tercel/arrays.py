@@ -28,11 +28,13 @@ _ONNX = {
     "f4e2m1": "float4e2m1", "bool": "bool", "c64": "complex64", "c128": "complex128", "string": "string",
 }
 
-NAMES = {number: name for number, name, _ in _tercel.dtypes()}
+NAMES = {number: name for number, name, *_ in _tercel.dtypes()}
 _NUMBERS = {name: number for number, name in NAMES.items()}
-_BITS = {number: bits for number, _, bits in _tercel.dtypes()}
+_BITS = {number: bits for number, _, bits, *_ in _tercel.dtypes()}
+# Of block-quantized types: elements and bytes of a block.
+_BLOCKS = {number: (elements, size) for number, _, _, elements, size in _tercel.dtypes() if elements > 1}
 _STRING = _NUMBERS["string"]
-_PACKED = {number for number, bits in _BITS.items() if bits < 8}
+_PACKED = {number for number, bits in _BITS.items() if 0 < bits < 8}
 _BY_DTYPE = {}
 _BY_NUMPY_NAME = {numpy_name: _NUMBERS[name] for names in (_NUMPY, _ML_DTYPES) for name, numpy_name in names.items()}
 
@@ -130,6 +132,23 @@ def to_tensor(array):
     elif not shape:
         array = array.reshape(1)
     return (number, shape, _address(array), array.nbytes), array
+
+
+def dequantize(data, dtype):
+    """Weights of a block-quantized type as float32, with the bits of llama.cpp's reference.
+
+    data: uint8 array [..., bytes of a row]; dtype: "q4_0", "q8_0", "q4_k", ... -> float32 array [..., elements of a row]."""
+    number = _NUMBERS.get(dtype)
+    if number not in _BLOCKS:
+        known = ", ".join(NAMES[n] for n in _BLOCKS)
+        raise _tercel.InvalidArgument(f"{dtype!r} is not a block-quantized type; these are: {known}")
+    elements, size = _BLOCKS[number]
+    data = np.ascontiguousarray(data, np.uint8)
+    if data.ndim == 0 or data.shape[-1] % size:
+        raise _tercel.InvalidArgument(f"{dtype}: a row of {list(data.shape)} bytes is no whole number of blocks of {size}")
+    out = np.empty(data.shape[:-1] + (data.shape[-1] // size * elements,), np.float32)
+    _tercel.to_f32((number, (out.size,), _address(data), data.nbytes), _address(out), out.size)
+    return out
 
 
 def new_array(number, shape):

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/blocks.h"
+
 typedef struct row {
   const char *name;
   int bits;
@@ -44,6 +46,29 @@ static const row rows[TERCEL_DTYPE_COUNT] = {
     [TERCEL_DTYPE_C64]        = {"c64", 64, TERCEL_KIND_COMPLEX},
     [TERCEL_DTYPE_C128]       = {"c128", 128, TERCEL_KIND_COMPLEX},
     [TERCEL_DTYPE_STRING]     = {"string", 8 * sizeof(tercel_string), TERCEL_KIND_STRING},
+    [TERCEL_DTYPE_Q4_0]       = {"q4_0", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q4_1]       = {"q4_1", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q5_0]       = {"q5_0", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q5_1]       = {"q5_1", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q8_0]       = {"q8_0", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q2_K]       = {"q2_k", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q3_K]       = {"q3_k", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q4_K]       = {"q4_k", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q5_K]       = {"q5_k", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_Q6_K]       = {"q6_k", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ1_S]      = {"iq1_s", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ1_M]      = {"iq1_m", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ2_XXS]    = {"iq2_xxs", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ2_XS]     = {"iq2_xs", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ2_S]      = {"iq2_s", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ3_XXS]    = {"iq3_xxs", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ3_S]      = {"iq3_s", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ4_NL]     = {"iq4_nl", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_IQ4_XS]     = {"iq4_xs", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_TQ1_0]      = {"tq1_0", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_TQ2_0]      = {"tq2_0", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_MXFP4]      = {"mxfp4", 0, TERCEL_KIND_BLOCK},
+    [TERCEL_DTYPE_NVFP4]      = {"nvfp4", 0, TERCEL_KIND_BLOCK},
 };
 /* clang-format on */
 
@@ -52,6 +77,12 @@ static const row *row_of(tercel_dtype dtype) { return &rows[(unsigned)dtype < TE
 const char *tercel_dtype_name(tercel_dtype dtype) { return row_of(dtype)->name; }
 
 int tercel_dtype_bits(tercel_dtype dtype) { return row_of(dtype)->bits; }
+
+int tercel_dtype_block(tercel_dtype dtype, int *bytes) {
+  const tercel_block_format block = tercel_dtype_block_format(dtype);
+  if (bytes != NULL) *bytes = block.bytes;
+  return block.elements > 0 ? block.elements : tercel_dtype_bits(dtype) > 0;
+}
 
 tercel_dtype_kind tercel_dtype_get_kind(tercel_dtype dtype) { return row_of(dtype)->kind; }
 
@@ -71,7 +102,12 @@ bool tercel_dtype_parse(const char *name, size_t length, tercel_dtype *out) {
 
 bool tercel_dtype_size(tercel_dtype dtype, int64_t elements, size_t *bytes_out) {
   const int bits = tercel_dtype_bits(dtype);
-  if (bits == 0 || elements < 0) return false;
+  const tercel_block_format block = tercel_dtype_block_format(dtype);
+  if (elements < 0) return false;
+  if (block.elements > 0)
+    return elements % block.elements == 0 &&
+           tercel_mul_size((size_t)(elements / block.elements), (size_t)block.bytes, bytes_out);
+  if (bits == 0) return false;
   if (bits >= 8) return tercel_mul_size((size_t)elements, (size_t)bits / 8, bytes_out);
   *bytes_out = (size_t)tercel_ceil_div(elements, 8 / bits);
   return true;

@@ -11,7 +11,8 @@ typedef enum tercel_dtype_kind {
   TERCEL_KIND_UINT,
   TERCEL_KIND_BOOL,
   TERCEL_KIND_COMPLEX,
-  TERCEL_KIND_STRING
+  TERCEL_KIND_STRING,
+  TERCEL_KIND_BLOCK /* see ir/blocks.h: no access to single elements */
 } tercel_dtype_kind;
 
 tercel_dtype_kind tercel_dtype_get_kind(tercel_dtype dtype);
@@ -23,7 +24,7 @@ static inline bool tercel_dtype_is_f6(tercel_dtype dtype) {
 }
 bool tercel_dtype_parse(const char *name, size_t length, tercel_dtype *out);
 
-/* Bytes that `elements` elements take, packed types rounded up to a byte; false on overflow, negative count or NONE. */
+/* Bytes that `elements` elements take, packed types rounded up to a byte; false on overflow, negative count, NONE, or a part of a block. */
 bool tercel_dtype_size(tercel_dtype dtype, int64_t elements, size_t *bytes_out);
 
 /* Element `index` of dense data, packed types included.  get_f64 of an integer converts; get_i64 of a float truncates

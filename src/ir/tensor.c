@@ -83,8 +83,10 @@ bool tercel_tensor_set_shape(tercel_tensor *tensor, tercel_dtype dtype, int rank
     if (dims[i] < 0 || !tercel_mul_i64(largest, dims[i] ? dims[i] : 1, &largest)) return false;
     empty |= dims[i] == 0;
   }
+  const int block = tercel_dtype_block(dtype, NULL);
+  if (block > 1 && (rank == 0 || dims[rank - 1] % block != 0)) return false;
   size_t bytes;
-  if (!tercel_dtype_size(dtype, largest, &bytes) || bytes > INT64_MAX) return false;
+  if (!tercel_dtype_size(dtype, empty && block > 1 ? 0 : largest, &bytes) || bytes > INT64_MAX) return false;
   tensor->dtype = dtype;
   tensor->rank = rank;
   if (rank) memmove(tensor->dims, dims, (size_t)rank * sizeof *dims);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/blocks.h"
 #include "ir/ir.h"
 
 static void test_names_and_sizes(void **state) {
@@ -14,7 +15,8 @@ static void test_names_and_sizes(void **state) {
     const char *const name = tercel_dtype_name((tercel_dtype)i);
     assert_true(tercel_dtype_parse(name, strlen(name), &parsed));
     assert_int_equal(parsed, i);
-    assert_true((tercel_dtype_bits((tercel_dtype)i) == 0) == (i == TERCEL_DTYPE_NONE));
+    const bool has_bits = i != TERCEL_DTYPE_NONE && !tercel_dtype_is_block((tercel_dtype)i);
+    assert_true((tercel_dtype_bits((tercel_dtype)i) != 0) == has_bits);
   }
   assert_string_equal(tercel_dtype_name((tercel_dtype)99), "none");
   assert_true(tercel_dtype_size(TERCEL_DTYPE_I4, 3, &bytes) && bytes == 2);
