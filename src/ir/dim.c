@@ -12,13 +12,19 @@
 typedef struct tercel_dim_expr expr;
 typedef tercel_dim_term term;
 
-/* A sum being worked on. */
+/* A sum being worked on.  Its terms are many bytes: those beyond num_terms are never set. */
 typedef struct sum {
   int64_t constant;
   uint32_t num_terms;
   bool too_large;
   term terms[TERCEL_DIM_MAX_TERMS];
 } sum;
+
+static void clear(sum *s) {
+  s->constant = 0;
+  s->num_terms = 0;
+  s->too_large = false;
+}
 
 void tercel_dims_init(tercel_dims *dims, tercel_arena *arena) { *dims = (tercel_dims){.arena = arena}; }
 
@@ -168,9 +174,7 @@ static int compare_products(const tercel_dims *dims, const term *a, const term *
 }
 
 static void sum_of(const tercel_dims *dims, tercel_dim d, sum *out) {
-  out->constant = 0;
-  out->num_terms = 0;
-  out->too_large = false;
+  clear(out);
   if (tercel_dim_is_known(d)) {
     out->constant = d;
     return;
@@ -272,7 +276,9 @@ static tercel_dim intern_sum(tercel_dims *dims, const sum *s) {
   if (s->num_terms == 1 && s->constant == 0 && first->coefficient == 1 && first->num_factors == 1)
     return tercel_dim_of_index(first->factors[0]);
   tercel_dim found;
-  sum_key key = {.kind = TERCEL_DIM_SUM, .constant = s->constant};
+  sum_key key;
+  key.kind = TERCEL_DIM_SUM;
+  key.constant = s->constant;
   const size_t terms_bytes = s->num_terms * sizeof(term), length = offsetof(sum_key, terms) + terms_bytes;
   memcpy(key.terms, s->terms, terms_bytes);
   if (find(dims, &key, length, &found)) return found;
@@ -290,7 +296,11 @@ static tercel_dim intern_sum(tercel_dims *dims, const sum *s) {
 /* ---- arithmetic ---- */
 
 tercel_dim tercel_dim_constant(tercel_dims *dims, int64_t value) {
-  return value >= 0 ? value : intern_sum(dims, &(sum){.constant = value});
+  if (value >= 0) return value;
+  sum s;
+  clear(&s);
+  s.constant = value;
+  return intern_sum(dims, &s);
 }
 
 bool tercel_dim_get_number(const tercel_dims *dims, tercel_dim dim, int64_t *out) {
@@ -328,9 +338,10 @@ tercel_dim tercel_dim_mul(tercel_dims *dims, tercel_dim a, tercel_dim b) {
   int64_t number;
   if (tercel_dim_is_known(a) && tercel_dim_is_known(b))
     return checked(dims, tercel_mul_i64(a, b, &number)) ? number : 0;
-  sum left, right, result = {0};
+  sum left, right, result;
   sum_of(dims, a, &left);
   sum_of(dims, b, &right);
+  clear(&result);
   for (uint32_t i = 0; i < right.num_terms; i++) sum_add_scaled(dims, &result, &left, &right.terms[i]);
   if (right.constant) sum_add_scaled(dims, &result, &left, &(term){.coefficient = right.constant});
   return intern_sum(dims, &result);
@@ -359,9 +370,10 @@ static term leading_term(const sum *s) { return s->num_terms ? s->terms[0] : (te
 /* a / b where b divides a as a polynomial: long division by leading terms.  At most as many steps as a quotient has
  * terms. */
 static bool divide_exactly(tercel_dims *dims, tercel_dim a, tercel_dim b, tercel_dim *out) {
-  sum rest, divisor, quotient = {0};
+  sum rest, divisor, quotient;
   sum_of(dims, a, &rest);
   sum_of(dims, b, &divisor);
+  clear(&quotient);
   const term by = leading_term(&divisor);
   for (int step = 0; rest.num_terms || rest.constant; step++) {
     term part;
@@ -406,8 +418,10 @@ static bool merge_floor_div(tercel_dims *dims, const sum *s, int64_t n, tercel_d
 /* floor(a / n), n > 1: what n divides comes out, common divisors are cancelled, a quotient inside is merged:
  *     floor((n q + r) / n) = q + floor(r / n)      floor((g a + c) / (g n)) = floor((a + floor(c / g)) / n) */
 static tercel_dim floor_div_number(tercel_dims *dims, tercel_dim a, int64_t n) {
-  sum s, whole = {0}, rest = {0};
+  sum s, whole, rest;
   sum_of(dims, a, &s);
+  clear(&whole);
+  clear(&rest);
   int64_t common = n;
   for (uint32_t i = 0; i < s.num_terms; i++) {
     const bool divides = s.terms[i].coefficient % n == 0;
