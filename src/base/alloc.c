@@ -1,13 +1,17 @@
 /* Heap memory: every block is aligned, counted, and may be refused by the hook.  Arenas are in arena.c. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "base/alloc.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/checked.h"
 #include "tercel/tercel.h"
+
+enum { LARGE_BYTES = 4 << 20 };
 
 /* Stands right before the block that the caller sees:
  *
@@ -29,6 +33,17 @@ static void count_more(size_t bytes) {
   }
 }
 
+/* Asked of the kernel in large pages: a fault for each 2 MiB instead of each 4 KiB.  Advice: what comes of it doesn't matter. */
+static void advise(char *raw, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  const uintptr_t huge = 2 << 20, first = ((uintptr_t)raw + huge - 1) & ~(huge - 1);
+  const uintptr_t end = ((uintptr_t)raw + bytes) & ~(huge - 1);
+  if (end > first) madvise((void *)first, end - first, MADV_HUGEPAGE);
+#else
+  (void)raw, (void)bytes;
+#endif
+}
+
 /* calloc leaves the fresh pages of a large block untouched, where malloc and memset would fault in every one. */
 static void *allocate(size_t bytes, bool clear) {
   const tercel_alloc_hook hook = atomic_load_explicit(&hook_now, memory_order_acquire);
@@ -38,6 +53,7 @@ static void *allocate(size_t bytes, bool clear) {
   if (!tercel_add_size(bytes, sizeof(header) + TERCEL_ALIGNMENT - 1, &raw_bytes)) return NULL;
   char *const raw = clear ? calloc(1, raw_bytes) : malloc(raw_bytes);
   if (!raw) return NULL;
+  if (bytes >= LARGE_BYTES) advise(raw, raw_bytes);
   const uintptr_t first = (uintptr_t)raw + sizeof(header);
   const uintptr_t padding = -first & (TERCEL_ALIGNMENT - 1);
   char *const block = raw + sizeof(header) + padding;
