@@ -251,11 +251,13 @@ tercel_status tercel_node_set_input(tercel_node *node, size_t i, tercel_value *v
   }
   if (node->inputs[i]) remove_use(node->inputs[i], node, (uint32_t)i);
   node->inputs[i] = value;
+  node->inferred = false;
   if (value) add_use(value, node, (uint32_t)i);
   return TERCEL_OK;
 }
 
 void tercel_node_truncate_inputs(tercel_node *node, size_t count) {
+  node->inferred = false;
   while (node->num_inputs > count) {
     const uint32_t i = --node->num_inputs;
     if (node->inputs[i]) remove_use(node->inputs[i], node, i);
@@ -275,6 +277,7 @@ tercel_status tercel_value_replace_uses(tercel_value *from, tercel_value *to, te
   for (uint32_t i = 0; i < from->num_uses; i++) {
     const tercel_use use = from->uses[i];
     use.node->inputs[use.index] = to;
+    use.node->inferred = false;
     add_use(to, use.node, use.index);
   }
   from->num_uses = 0;
@@ -284,6 +287,10 @@ tercel_status tercel_value_replace_uses(tercel_value *from, tercel_value *to, te
   to->num_output_uses += from->num_output_uses;
   from->num_output_uses = 0;
   return TERCEL_OK;
+}
+
+void tercel_value_changed(tercel_value *value) {
+  for (uint32_t i = 0; i < value->num_uses; i++) value->uses[i].node->inferred = false;
 }
 
 /* ---- nodes ---- */

@@ -36,6 +36,7 @@ struct tercel_value {
   const tercel_tensor *
       constant; /* not NULL: a constant; its data lies in `storage` (or is borrowed from the caller); data NULL: dropped */
   tercel_storage *storage; /* holds a reference */
+  uint64_t hash;           /* of a constant, kept by who computes it; 0: not computed */
   tercel_use *uses;
   uint32_t num_uses, uses_capacity;
   uint32_t num_output_uses; /* times it is an output of the graph */
@@ -58,6 +59,7 @@ struct tercel_node {
   tercel_graph *graph;
   tercel_node *previous, *next;
   uint32_t mark; /* free for passes; no meaning between them */
+  bool inferred; /* its outputs follow from its inputs as they are now, so that inference may pass it by */
 };
 
 struct tercel_graph {
@@ -153,6 +155,8 @@ tercel_status tercel_node_set_input(tercel_node *node, size_t i, tercel_value *v
 void tercel_node_truncate_inputs(tercel_node *node, size_t count);
 /* Every use of `from`, by nodes and as graph output, becomes a use of `to` (same graph).  The output's name stays. */
 tercel_status tercel_value_replace_uses(tercel_value *from, tercel_value *to, tercel_error *err);
+/* More is known of it now: what reads it is to be inferred again. */
+void tercel_value_changed(tercel_value *value);
 /* Adds b's sources to a's. */
 tercel_status tercel_node_add_sources(tercel_node *a, const tercel_node *b, tercel_error *err);
 /* Takes a node (whose outputs have no uses) out of the graph, with its subgraphs and output values. */

@@ -2,6 +2,8 @@
  *
  * What a value is already known to be (declared in a file, inferred before a pass) is merged with what is inferred: of two
  * dims that which says more stays (tercel_dim_better); two different numbers are an error. */
+#include <string.h>
+
 #include "ops/ops.h"
 
 tercel_fact tercel_value_fact(const tercel_value *value) {
@@ -47,6 +49,26 @@ static tercel_status merge_type(const tercel_node *node, tercel_value *value, co
   for (int i = 0; i < type->shape.rank; ++i) {
     type->shape.dims[i] = tercel_dim_better(value->graph->dims, type->shape.dims[i], inferred->shape.dims[i]);
   }
+  return TERCEL_OK;
+}
+
+static bool has_contents(const tercel_value *value, const tercel_fact *fact) {
+  if (!value->contents || !fact->contents) return !value->contents && !fact->contents;
+  return value->num_contents == fact->num_contents &&
+         memcmp(value->contents, fact->contents, (size_t)fact->num_contents * sizeof *fact->contents) == 0;
+}
+
+static tercel_status take_over(const tercel_node *node, tercel_value *value, const tercel_fact *fact,
+                               tercel_error *err) {
+  const tercel_type before = value->type;
+  TERCEL_TRY(merge_type(node, value, &fact->type, err));
+  const bool same_type = before.dtype == value->type.dtype && before.kind == value->type.kind &&
+                         before.optional_sequence == value->type.optional_sequence && before.key == value->type.key &&
+                         tercel_shape_equal(&before.shape, &value->type.shape);
+  if (same_type && has_contents(value, fact)) return TERCEL_OK;
+  value->contents = fact->contents;
+  value->num_contents = fact->num_contents;
+  tercel_value_changed(value);
   return TERCEL_OK;
 }
 
@@ -109,15 +131,19 @@ tercel_status tercel_infer_node(tercel_node *node, tercel_error *err) {
                         .arena = graph->arena};
   TERCEL_CHECK(tercel_infer_call(&infer, err));
   for (size_t i = 0; i < num_out; ++i) {
-    tercel_value *value = node->outputs[i];
-    if (value == NULL) continue;
-    TERCEL_CHECK(merge_type(node, value, &out[i].type, err));
-    value->contents = out[i].contents;
-    value->num_contents = out[i].num_contents;
+    if (node->outputs[i] != NULL) TERCEL_CHECK(take_over(node, node->outputs[i], &out[i], err));
   }
+  node->inferred = true;
 done:
   tercel_arena_deinit(&scratch);
   return status;
+}
+
+/* Subgraphs may have changed inside. */
+tercel_status tercel_infer_changed(tercel_graph *graph, tercel_error *err) {
+  for (tercel_node *node = graph->first; node != NULL; node = node->next)
+    if (!node->inferred || node->num_graphs > 0) TERCEL_TRY(tercel_infer_node(node, err));
+  return TERCEL_OK;
 }
 
 tercel_status tercel_infer_graph(tercel_graph *graph, tercel_error *err) {

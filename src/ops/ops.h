@@ -24,6 +24,8 @@ const tercel_op *const *tercel_ops(void);
 tercel_status tercel_infer_node(tercel_node *node, tercel_error *err);
 /* All nodes in order, subgraphs of control operators included. */
 tercel_status tercel_infer_graph(tercel_graph *graph, tercel_error *err);
+/* The same for those only whose inputs have changed since. */
+tercel_status tercel_infer_changed(tercel_graph *graph, tercel_error *err);
 
 /* Calls the operator's inference and checks the dims it made.  When there was no memory for dims, that is the error, whatever was
  * concluded without them. */

@@ -145,6 +145,7 @@ tercel_status tercel_rewrite_add_fn(tercel_fn fn, const tercel_node *like, terce
 /* What is known of `old` and not of `by`. */
 static void merge_type(const tercel_value *old, tercel_value *by) {
   if (old->type.shape.rank < 0 || by->constant) return;
+  tercel_value_changed(by);
   if (by->type.shape.rank < 0) by->type.shape = old->type.shape;
   for (int i = 0; i < by->type.shape.rank && by->type.shape.rank == old->type.shape.rank; i++)
     if (tercel_dim_is_unknown(by->graph->dims, by->type.shape.dims[i]))
