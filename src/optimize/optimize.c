@@ -69,9 +69,7 @@ static tercel_status run_on(const tercel_pass *pass, tercel_graph *graph, tercel
 
 static tercel_status run_pass(const tercel_pass *pass, tercel_graph *graph, bool verify, tercel_pass_context *context,
                               tercel_error *err) {
-  const bool changed_before = context->changed;
   context->pass = pass->name;
-  context->changed = false;
   tercel_decisions_forget_refusals(context->decisions, pass->name);
   const int64_t counted_before = context->savings ? context->savings->total_ns : 0, start = tercel_time_ns();
   tercel_status status = run_on(pass, graph, context, err);
@@ -80,18 +78,31 @@ static tercel_status run_pass(const tercel_pass *pass, tercel_graph *graph, bool
   time->total_us += (double)(tercel_time_ns() - start - counted) / 1e3;
   time->num_runs++;
   if (status == TERCEL_OK && verify && context->changed) status = tercel_graph_verify(graph, err);
-  context->changed |= changed_before;
   return status == TERCEL_OK ? status : tercel_fail_at(err, status, "optimizer pass '%s'", pass->name);
 }
 
+/* Changes to the graph, counted by the pass that made them. */
+typedef struct history {
+  uint32_t version;          /* of the graph: it has changed so many times */
+  uint32_t seen[NUM_PASSES]; /* the version, plus 1, that the pass found nothing to do with; 0: none */
+} history;
+
+/* A pass that found nothing to do need not look again at a graph that has not changed since. */
 static tercel_status run_stage(int stage, tercel_graph *graph, const tercel_optimize_options *options,
-                               tercel_pass_context *context, tercel_error *err) {
+                               tercel_pass_context *context, history *h, tercel_error *err) {
   for (int round = 0; round < MAX_ROUNDS; round++) {
-    context->changed = false;
-    for (size_t i = 0; i < NUM_PASSES; i++)
-      if (passes[i].stage <= stage && !is_disabled(&passes[i], options->disabled))
-        TERCEL_TRY(run_pass(&passes[i], graph, options->verify, context, err));
-    if (!context->changed) return TERCEL_OK;
+    const uint32_t before = h->version;
+    for (size_t i = 0; i < NUM_PASSES; i++) {
+      if (passes[i].stage > stage || h->seen[i] == h->version + 1 || is_disabled(&passes[i], options->disabled))
+        continue;
+      context->changed = false;
+      TERCEL_TRY(run_pass(&passes[i], graph, options->verify, context, err));
+      if (context->changed)
+        h->version++;
+      else
+        h->seen[i] = h->version + 1;
+    }
+    if (h->version == before) return TERCEL_OK;
   }
   tercel_log(TERCEL_LOG_WARNING, "the optimizer stopped after %d rounds that all changed the graph", MAX_ROUNDS);
   return TERCEL_OK;
@@ -124,7 +135,8 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
                                  .eval = options->eval ? options->eval : tercel_eval_node};
   decisions->before.num_nodes = tercel_graph_count_nodes(graph);
   tercel_status status = TERCEL_OK;
-  for (int stage = 1; stage <= last; stage++) TERCEL_CHECK(run_stage(stage, graph, options, &context, err));
+  history h = {0};
+  for (int stage = 1; stage <= last; stage++) TERCEL_CHECK(run_stage(stage, graph, options, &context, &h, err));
   decisions->after.num_nodes = tercel_graph_count_nodes(graph);
   if (context.savings) {
     TERCEL_CHECK(tercel_savings_count(&savings, graph, &decisions->after, err));
