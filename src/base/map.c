@@ -26,7 +26,7 @@ static void draw_seed(void) {
   seed_of_process = (uint64_t)tercel_time_ns() ^ (uint64_t)(uintptr_t)&seed_of_process;
 }
 
-static uint64_t hash_key(const void *key, size_t length) {
+uint64_t tercel_map_hash(const void *key, size_t length) {
   pthread_once(&seed_once, draw_seed);
   return tercel_hash(key, length, seed_of_process);
 }
@@ -84,7 +84,7 @@ static tercel_status grow(tercel_map *map, tercel_error *err) {
 }
 
 tercel_status tercel_map_set_bytes(tercel_map *map, const void *key, size_t length, void *value, tercel_error *err) {
-  const uint64_t hash = hash_key(key, length);
+  const uint64_t hash = tercel_map_hash(key, length);
   if (map->count >= map->capacity / 4 * 3) TERCEL_TRY(grow(map, err));
   entry *const e = &map->entries[find(map, key, length, hash)];
   if (!e->key) {
@@ -104,7 +104,7 @@ tercel_status tercel_map_set(tercel_map *map, const char *key, void *value, terc
 }
 
 void *tercel_map_get_bytes(const tercel_map *map, const void *key, size_t length, bool *found) {
-  const entry *const e = map->count ? &map->entries[find(map, key, length, hash_key(key, length))] : NULL;
+  const entry *const e = map->count ? &map->entries[find(map, key, length, tercel_map_hash(key, length))] : NULL;
   const bool has = e && e->key;
   if (found) *found = has;
   return has ? e->value : NULL;
@@ -117,7 +117,7 @@ void *tercel_map_get(const tercel_map *map, const char *key, bool *found) {
 bool tercel_map_remove(tercel_map *map, const char *key) {
   if (map->count == 0) return false;
   const size_t mask = map->capacity - 1;
-  size_t hole = find(map, key, strlen(key), hash_key(key, strlen(key)));
+  size_t hole = find(map, key, strlen(key), tercel_map_hash(key, strlen(key)));
   if (!map->entries[hole].key) return false;
   tercel_free(map->entries[hole].key);
   /* An entry may fill the hole when the hole lies on its way from home to where it stands. */

@@ -26,6 +26,8 @@ bool tercel_map_next(const tercel_map *map, size_t *cursor, const char **key, si
 void tercel_map_clear(tercel_map *map);
 void tercel_map_deinit(tercel_map *map);
 
+/* What maps hash keys by: another number in each process. */
+uint64_t tercel_map_hash(const void *key, size_t length);
 /* 64-bit hash of bytes (xxHash64's algorithm is not needed: any good mixing hash). */
 uint64_t tercel_hash(const void *data, size_t length, uint64_t seed);
 

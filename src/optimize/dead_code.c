@@ -46,26 +46,39 @@ static void remove_constants(tercel_graph *graph) {
   }
 }
 
-/* The names that nodes of the graph and its subgraphs stand for. */
-static tercel_status add_sources(const tercel_graph *graph, tercel_map *names, tercel_error *err) {
+/* The names that removed nodes stood for: which of them do nodes of the graph and its subgraphs stand for? */
+static tercel_status add_names(const removed *gone, tercel_map *names, tercel_error *err) {
+  for (size_t k = 0; k < gone->count; k++)
+    for (uint32_t i = 0; i < gone->nodes[k]->num_sources; i++)
+      TERCEL_TRY(tercel_map_set(names, gone->nodes[k]->sources[i], NULL, err));
+  return TERCEL_OK;
+}
+
+static tercel_status mark_living(const tercel_graph *graph, tercel_map *names, tercel_error *err) {
+  static const char living[] = "";
   for (const tercel_node *node = graph->first; node; node = node->next) {
-    for (uint32_t i = 0; i < node->num_sources; i++) TERCEL_TRY(tercel_map_set(names, node->sources[i], NULL, err));
-    for (uint32_t i = 0; i < node->num_graphs; i++) TERCEL_TRY(add_sources(node->graphs[i], names, err));
+    for (uint32_t i = 0; i < node->num_sources; i++) {
+      bool found;
+      tercel_map_get(names, node->sources[i], &found);
+      if (found) TERCEL_TRY(tercel_map_set(names, node->sources[i], (void *)(uintptr_t)living, err));
+    }
+    for (uint32_t i = 0; i < node->num_graphs; i++) TERCEL_TRY(mark_living(node->graphs[i], names, err));
   }
   return TERCEL_OK;
 }
 
 static bool lives_on(const tercel_node *node, const tercel_map *names) {
-  bool found = false;
-  for (uint32_t i = 0; i < node->num_sources && !found; i++) tercel_map_get(names, node->sources[i], &found);
-  return found;
+  for (uint32_t i = 0; i < node->num_sources; i++)
+    if (tercel_map_get(names, node->sources[i], NULL)) return true;
+  return false;
 }
 
 static tercel_status record(const tercel_graph *graph, const removed *gone, tercel_pass_context *context,
                             tercel_error *err) {
   tercel_map names = {0};
   while (graph->parent) graph = graph->parent;
-  tercel_status status = add_sources(graph, &names, err);
+  tercel_status status = add_names(gone, &names, err);
+  if (status == TERCEL_OK) status = mark_living(graph, &names, err);
   for (size_t i = 0; i < gone->count && status == TERCEL_OK; i++)
     if (!lives_on(gone->nodes[i], &names)) status = tercel_made(context, "unused", gone->nodes[i], NULL, err);
   tercel_map_deinit(&names);

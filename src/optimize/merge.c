@@ -14,7 +14,9 @@ static void add_string(tercel_text *key, const char *text) { tercel_text_add_byt
 
 /* ---- constants ---- */
 
-static void constant_key(const tercel_tensor *t, tercel_text *key) {
+/* item: a value */
+static void constant_key(const void *item, tercel_text *key) {
+  const tercel_tensor *const t = ((const tercel_value *)item)->constant;
   add_number(key, t->dtype);
   add_number(key, t->rank);
   for (int i = 0; i < t->rank; i++) add_number(key, t->dims[i]);
@@ -59,7 +61,8 @@ static void attr_key(const tercel_attr *a, tercel_text *key) {
   }
 }
 
-static void node_key(const tercel_node *node, tercel_text *key) {
+static void node_key(const void *item, tercel_text *key) {
+  const tercel_node *const node = item;
   add_number(key, (int64_t)(intptr_t)node->op);
   add_number(key, node->num_outputs);
   add_number(key, node->num_inputs);
@@ -83,51 +86,100 @@ static tercel_status merge_node(tercel_node *node, tercel_node *first, tercel_pa
   return TERCEL_OK;
 }
 
-/* ---- the pass ---- */
+/* ---- finding equal ones ---- */
 
-/* What stands in the map under the key; NULL and `value` put there when nothing does. */
-static tercel_status look_up(tercel_map *map, const tercel_text *key, void *value, void **found, tercel_error *err) {
-  if (key->failed) return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "no memory for finding equal nodes");
-  *found = tercel_map_get_bytes(map, key->data, key->length, NULL);
-  return *found ? TERCEL_OK : tercel_map_set_bytes(map, key->data, key->length, value, err);
+typedef void (*key_fn)(const void *item, tercel_text *key);
+
+/* Open addressing, never more than half full.  Items with one hash are compared by their keys, which are made anew for that: it is rare. */
+typedef struct table {
+  struct slot {
+    uint64_t hash;
+    void *item; /* NULL: free */
+  } * slots;
+  size_t mask;
+  key_fn make_key;
+  tercel_text key, other; /* room that is used again */
+} table;
+
+static tercel_status table_init(table *t, key_fn make_key, size_t most, tercel_error *err) {
+  size_t capacity = 16;
+  while (capacity < 2 * most) capacity *= 2;
+  *t = (table){.mask = capacity - 1, .make_key = make_key};
+  t->slots = tercel_zalloc_array(capacity, sizeof *t->slots);
+  return t->slots ? TERCEL_OK : tercel_fail_memory(err, capacity * sizeof *t->slots, "finding equal nodes");
 }
 
-static tercel_status merge_constants(tercel_graph *graph, tercel_map *map, tercel_text *key, tercel_error *err) {
+static void table_deinit(table *t) {
+  tercel_free(t->slots);
+  tercel_text_deinit(&t->key);
+  tercel_text_deinit(&t->other);
+}
+
+static void make_key(const table *t, const void *item, tercel_text *key) {
+  key->length = 0;
+  t->make_key(item, key);
+}
+
+static bool are_equal(table *t, const void *a, const void *b) {
+  make_key(t, a, &t->key);
+  make_key(t, b, &t->other);
+  return !t->key.failed && !t->other.failed && t->key.length == t->other.length &&
+         memcmp(t->key.data, t->other.data, t->key.length) == 0;
+}
+
+/* Never 0. */
+static tercel_status hash_of(table *t, const void *item, uint64_t *out, tercel_error *err) {
+  make_key(t, item, &t->key);
+  if (t->key.failed) return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "no memory for finding equal nodes");
+  *out = tercel_map_hash(t->key.data, t->key.length) | 1;
+  return TERCEL_OK;
+}
+
+/* An equal one that was looked up before; else NULL, and the item will be found from now on. */
+static void *look_up(table *t, uint64_t hash, void *item) {
+  size_t i = (size_t)(hash >> 1) & t->mask;
+  for (; t->slots[i].item; i = (i + 1) & t->mask)
+    if (t->slots[i].hash == hash && are_equal(t, t->slots[i].item, item)) return t->slots[i].item;
+  t->slots[i].hash = hash;
+  t->slots[i].item = item;
+  return NULL;
+}
+
+/* ---- the pass ---- */
+
+/* Constants don't change, so their hashes are kept. */
+static tercel_status merge_constants(tercel_graph *graph, table *constants, tercel_error *err) {
   for (uint32_t i = 0; i < graph->num_values; i++) {
     tercel_value *const value = graph->values[i];
-    void *found = NULL;
     if (!value || !value->constant || tercel_value_num_uses(value) == 0) continue;
-    key->length = 0;
-    constant_key(value->constant, key);
-    TERCEL_TRY(look_up(map, key, value, &found, err));
+    if (value->hash == 0) TERCEL_TRY(hash_of(constants, value, &value->hash, err));
+    tercel_value *const found = look_up(constants, value->hash, value);
     if (found) TERCEL_TRY(tercel_value_replace_uses(value, found, err));
   }
   return TERCEL_OK;
 }
 
-static tercel_status merge_nodes(tercel_graph *graph, tercel_map *map, tercel_text *key, tercel_pass_context *context,
-                                 tercel_error *err) {
+static tercel_status merge_nodes(tercel_graph *graph, table *nodes, tercel_pass_context *context, tercel_error *err) {
   for (tercel_node *node = graph->first, *next; node; node = next) {
     next = node->next;
-    void *found = NULL;
+    uint64_t hash = 0;
     if (node->op->flags & (TERCEL_OP_IMPURE | TERCEL_OP_CONTROL)) continue;
-    key->length = 0;
-    node_key(node, key);
-    TERCEL_TRY(look_up(map, key, node, &found, err));
+    TERCEL_TRY(hash_of(nodes, node, &hash, err));
+    tercel_node *const found = look_up(nodes, hash, node);
     if (found && has_all_outputs(found, node)) TERCEL_TRY(merge_node(node, found, context, err));
   }
   return TERCEL_OK;
 }
 
 tercel_status tercel_pass_merge(tercel_graph *graph, tercel_pass_context *context, tercel_error *err) {
-  tercel_map constants = {0}, nodes = {0};
-  tercel_text key = {0};
+  table constants = {0}, nodes = {0};
   tercel_status status;
-  TERCEL_CHECK(merge_constants(graph, &constants, &key, err));
-  TERCEL_CHECK(merge_nodes(graph, &nodes, &key, context, err));
+  TERCEL_CHECK(table_init(&constants, constant_key, graph->num_values, err));
+  TERCEL_CHECK(table_init(&nodes, node_key, graph->num_nodes, err));
+  TERCEL_CHECK(merge_constants(graph, &constants, err));
+  TERCEL_CHECK(merge_nodes(graph, &nodes, context, err));
 done:
-  tercel_map_deinit(&constants);
-  tercel_map_deinit(&nodes);
-  tercel_text_deinit(&key);
+  table_deinit(&constants);
+  table_deinit(&nodes);
   return status;
 }
