@@ -52,7 +52,9 @@ void tercel_frame_destroy(tercel_frame *frame) {
 
 /* ---- the tree of bindings ------------------------------------------------------------------------------------------ */
 
-static bool fits(const tercel_binding *binding) {
+static bool fits(const tercel_frame *frame, const tercel_binding *binding) {
+  for (uint32_t k = 0; binding->outside != NULL && k < frame->plan->graph->num_outputs; ++k)
+    if (binding->outside[k] != tercel_frame_is_outside(frame, k)) return false;
   for (size_t i = 0; i < binding->num_shapes; ++i) {
     const tercel_key_shape *const key = &binding->shapes[i];
     if (key->rank != key->tensor->rank) return false;
@@ -98,7 +100,7 @@ static tercel_status find_binding(tercel_frame *frame, tercel_binding *parent, t
                                   tercel_error *err) {
   tercel_binding *found = NULL;
   for (tercel_binding *b = *children_of(frame, parent); b != NULL && found == NULL; b = b->next)
-    if (fits(b)) found = b;
+    if (fits(frame, b)) found = b;
   if (found == NULL) {
     make_room(frame, parent);
     TERCEL_TRY(tercel_bind(frame, parent, parent != NULL ? parent->end : 0, &found, err));
