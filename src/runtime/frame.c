@@ -186,8 +186,11 @@ tercel_status tercel_frame_check_cancel(const tercel_frame *frame, const tercel_
 }
 
 static tercel_status run_step(tercel_frame *frame, const tercel_bound *step, tercel_error *err) {
-  const tercel_status status = step->fn != NULL ? step->fn(&step->run, err) : tercel_control_run(frame, step, err);
+  tercel_observer *const observer = frame->runner->observer;
+  if (observer != NULL) TERCEL_TRY(observer->before(observer, frame, step, err));
+  tercel_status status = step->fn != NULL ? step->fn(&step->run, err) : tercel_control_run(frame, step, err);
   if (frame->runner->scratch.used_bytes > 0 && step->fn != NULL) tercel_arena_reset(&frame->runner->scratch);
+  if (observer != NULL && status == TERCEL_OK) status = observer->after(observer, frame, step, err);
   return status;
 }
 

@@ -25,6 +25,18 @@
 #include "runtime/memory.h"
 #include "runtime/profile.h"
 
+typedef struct tercel_frame tercel_frame;
+typedef struct tercel_binding tercel_binding;
+typedef struct tercel_bound tercel_bound;
+
+/* Looks at each step before and after it runs.  It may change outputs: later steps read what it left there. */
+typedef struct tercel_observer {
+  tercel_status (*before)(struct tercel_observer *observer, const tercel_frame *frame, const tercel_bound *step,
+                          tercel_error *err);
+  tercel_status (*after)(struct tercel_observer *observer, const tercel_frame *frame, const tercel_bound *step,
+                         tercel_error *err);
+} tercel_observer;
+
 /* What all frames of a context share. */
 typedef struct tercel_runner {
   tercel_pool *pool;           /* borrowed */
@@ -32,18 +44,16 @@ typedef struct tercel_runner {
   tercel_account account;
   tercel_arena scratch; /* for reference kernels; reset after each */
   atomic_bool cancel;
-  tercel_profile *profile; /* NULL: not wanted */
+  tercel_profile *profile;   /* NULL: not wanted */
+  tercel_observer *observer; /* NULL: nobody looks */
 } tercel_runner;
 
-typedef struct tercel_frame tercel_frame;
-typedef struct tercel_binding tercel_binding;
-
 /* A step of a binding. */
-typedef struct tercel_bound {
+struct tercel_bound {
   tercel_kernel_run run;
   tercel_status (*fn)(const tercel_kernel_run *run, tercel_error *err); /* the kernel's; NULL: tercel_control_run */
   const tercel_step *step;
-} tercel_bound;
+};
 
 typedef enum tercel_place {
   TERCEL_PLACE_NONE,
