@@ -187,7 +187,7 @@ static void run_variant(subject *s, const variant *v) {
   for (uint32_t i = 0; i < node->num_outputs; i++) {
     if (!out[i]) continue;
     snprintf(place, sizeof place, "%s at %s, %d threads%s, output %u of %s", v->kernel->name,
-             tercel_cpu_level_name(v->level), threads, v->inplace >= 0 ? ", in place" : "", i, s->text);
+             tercel_cpu_level_name(v->level), target.num_threads, v->inplace >= 0 ? ", in place" : "", i, s->text);
     compare(place, out[i], &s->wanted[i], &s->options->tolerance);
   }
   if (bench && s->options->timed && v->inplace < 0) report(s, v, &run);
