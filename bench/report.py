@@ -51,6 +51,20 @@ def table(rows):
     return "\n".join(lines)
 
 
+def memory_heading(threads, peers):
+    """Ratios stand beside the peers' numbers; `least`: the largest set of values that live at one step of tercel's plan."""
+    columns = "".join(f"{peer:>13} {'ratio':>6}" for peer in peers)
+    return f"\n{threads} thread{'s' if threads > 1 else ''}, MB written by a run\n{'network':18} {'tercel':>9} {'least':>9}{columns}"
+
+
+def memory_row(rows):
+    own = rows[0]
+    line = f"{own['network']:18} {own['mb']:9.2f} {own['least_mb']:9.2f}"
+    for row in rows[1:]:
+        line += f"{'-':>13} {'':>6}" if "problem" in row else f"{row['mb']:13.2f} {own['mb'] / row['mb']:6.2f}"
+    return line
+
+
 def summary(rows):
     lines = ["\ntercel's time over the other's (below 1: tercel is faster)"]
     for threads in sorted({row["threads"] for row in rows}):

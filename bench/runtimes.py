@@ -28,6 +28,9 @@ class Tercel:
     def run(self):
         return self.session.run(None, self.inputs)
 
+    def least_bytes(self):
+        return self.session.memory()["peak_live_bytes"]
+
 
 class OnnxRuntime:
     def __init__(self, path, inputs, threads):

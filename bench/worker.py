@@ -1,8 +1,8 @@
 """One runtime with one model in a process of its own, driven line by line by bench/compare.
 
-usage: worker.py RUNTIME MODEL.onnx INPUTS.npz THREADS OUTPUTS.npz
+usage: worker.py RUNTIME MODEL.onnx INPUTS.npz THREADS OUTPUTS.npz time|memory
 
-Says one line of JSON when it is ready (or why it can't be), then answers each number of seconds read from stdin with the
+Says one line of JSON when it is ready (or why it can't be): with `memory`, it is about the memory that a run writes.  Then it answers each number of seconds read from stdin with the
 times, in nanoseconds, of the runs that it made in that time: at least one.
 """
 import gc
@@ -13,6 +13,8 @@ import sys
 import time
 
 import numpy
+
+import written
 
 
 def resident_bytes(field):
@@ -36,7 +38,9 @@ def main():
     def answer(value):
         print(json.dumps(value), file=answers, flush=True)
 
-    name, model, inputs_path, threads, outputs_path = sys.argv[1:]
+    name, model, inputs_path, threads, outputs_path, what = sys.argv[1:]
+    if what == "memory":
+        written.use_small_pages()
     # The module of the runtime is loaded before memory is counted: its code is not the model's doing.
     __import__(name)
     from runtimes import RUNTIMES
@@ -59,8 +63,12 @@ def main():
     del outputs
     for _ in range(3):
         timed_run(runtime)
-    answer({"version": runtime.version, "load_seconds": load_seconds,
-            "peak_bytes": resident_bytes("VmHWM") - start_bytes})
+    about = {"version": runtime.version, "load_seconds": load_seconds, "peak_bytes": resident_bytes("VmHWM") - start_bytes}
+    if what == "memory":
+        about["written_bytes"] = written.written_bytes(runtime.run)
+        if hasattr(runtime, "least_bytes"):
+            about["least_bytes"] = runtime.least_bytes()
+    answer(about)
 
     gc.disable()
     for line in sys.stdin:

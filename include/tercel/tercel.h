@@ -417,7 +417,8 @@ TERCEL_API tercel_status tercel_context_bind_output(tercel_context *context, siz
 /* Runs once.  Every input must have been set; they stay set.  Allocates nothing once a shape was seen before. */
 TERCEL_API tercel_status tercel_context_run(tercel_context *context, tercel_error *err);
 
-/* The result of the last run: valid until the next run of this context (or in your memory, where bound). */
+/* The result of the last run: valid until the next run of this context (or in your memory, where bound), and read only: outputs
+ * that are the same value, or a part of another, share memory. */
 TERCEL_API tercel_status tercel_context_get_output(const tercel_context *context, size_t index, tercel_view *out,
                                                    tercel_error *err);
 

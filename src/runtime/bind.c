@@ -393,6 +393,10 @@ static tercel_status make_shape_key(tercel_binder *b, tercel_error *err) {
     else if (before == NULL && graph->inputs[i]->type.kind == TERCEL_TYPE_TENSOR)
       add_key_shape(b->binding, &b->frame->inputs[i]);
   }
+  if (b->parent != NULL) return TERCEL_OK;
+  b->binding->outside = tercel_arena_alloc_array(&b->binding->memory, graph->num_outputs, sizeof(bool));
+  if (b->binding->outside == NULL) return tercel_binder_no_memory(err);
+  for (uint32_t k = 0; k < graph->num_outputs; ++k) b->binding->outside[k] = tercel_frame_is_outside(b->frame, k);
   return TERCEL_OK;
 }
 

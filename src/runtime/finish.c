@@ -145,8 +145,9 @@ static tercel_status make_results(tercel_binder *b, tercel_error *err) {
     if (graph->outputs[k]->type.kind != TERCEL_TYPE_TENSOR) continue;
     const tercel_slot *const slot = tercel_binder_slot(b, graph->outputs[k]);
     size_t offset = slot->offset;
-    const bool there =
-        slot->place == TERCEL_PLACE_PIECE && b->pieces[outermost(b, slot->piece, &offset)].output == k && offset == 0;
+    bool there = slot->place == TERCEL_PLACE_PIECE;
+    if (there && tercel_frame_is_outside(b->frame, k))
+      there = b->pieces[outermost(b, slot->piece, &offset)].output == k && offset == 0;
     b->binding->results[k] = (tercel_result){slot->tensor, !there};
   }
   return TERCEL_OK;

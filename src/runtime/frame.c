@@ -52,7 +52,9 @@ void tercel_frame_destroy(tercel_frame *frame) {
 
 /* ---- the tree of bindings ------------------------------------------------------------------------------------------ */
 
-static bool fits(const tercel_binding *binding) {
+static bool fits(const tercel_frame *frame, const tercel_binding *binding) {
+  for (uint32_t k = 0; binding->outside != NULL && k < frame->plan->graph->num_outputs; ++k)
+    if (binding->outside[k] != tercel_frame_is_outside(frame, k)) return false;
   for (size_t i = 0; i < binding->num_shapes; ++i) {
     const tercel_key_shape *const key = &binding->shapes[i];
     if (key->rank != key->tensor->rank) return false;
@@ -98,7 +100,7 @@ static tercel_status find_binding(tercel_frame *frame, tercel_binding *parent, t
                                   tercel_error *err) {
   tercel_binding *found = NULL;
   for (tercel_binding *b = *children_of(frame, parent); b != NULL && found == NULL; b = b->next)
-    if (fits(b)) found = b;
+    if (fits(frame, b)) found = b;
   if (found == NULL) {
     make_room(frame, parent);
     TERCEL_TRY(tercel_bind(frame, parent, parent != NULL ? parent->end : 0, &found, err));
@@ -184,8 +186,11 @@ tercel_status tercel_frame_check_cancel(const tercel_frame *frame, const tercel_
 }
 
 static tercel_status run_step(tercel_frame *frame, const tercel_bound *step, tercel_error *err) {
-  const tercel_status status = step->fn != NULL ? step->fn(&step->run, err) : tercel_control_run(frame, step, err);
+  tercel_observer *const observer = frame->runner->observer;
+  if (observer != NULL) TERCEL_TRY(observer->before(observer, frame, step, err));
+  tercel_status status = step->fn != NULL ? step->fn(&step->run, err) : tercel_control_run(frame, step, err);
   if (frame->runner->scratch.used_bytes > 0 && step->fn != NULL) tercel_arena_reset(&frame->runner->scratch);
+  if (observer != NULL && status == TERCEL_OK) status = observer->after(observer, frame, step, err);
   return status;
 }
 

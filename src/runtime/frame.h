@@ -11,7 +11,7 @@
  *
  * Where a value lies, from its slot:
  *     constant, or known when the binding was made     its own memory, or the binding's
- *     made by a step of a segment                      a piece of the frame's arena, or of an output's memory
+ *     made by a step of a segment                      a piece of the frame's arena, or of the memory that an output was given
  *     input of the frame, made by a dynamic step       elsewhere: the tensor says where, each run anew
  *     view of one of these                             the same memory at an offset
  */
@@ -25,6 +25,18 @@
 #include "runtime/memory.h"
 #include "runtime/profile.h"
 
+typedef struct tercel_frame tercel_frame;
+typedef struct tercel_binding tercel_binding;
+typedef struct tercel_bound tercel_bound;
+
+/* Looks at each step before and after it runs.  It may change outputs: later steps read what it left there. */
+typedef struct tercel_observer {
+  tercel_status (*before)(struct tercel_observer *observer, const tercel_frame *frame, const tercel_bound *step,
+                          tercel_error *err);
+  tercel_status (*after)(struct tercel_observer *observer, const tercel_frame *frame, const tercel_bound *step,
+                         tercel_error *err);
+} tercel_observer;
+
 /* What all frames of a context share. */
 typedef struct tercel_runner {
   tercel_pool *pool;           /* borrowed */
@@ -32,18 +44,16 @@ typedef struct tercel_runner {
   tercel_account account;
   tercel_arena scratch; /* for reference kernels; reset after each */
   atomic_bool cancel;
-  tercel_profile *profile; /* NULL: not wanted */
+  tercel_profile *profile;   /* NULL: not wanted */
+  tercel_observer *observer; /* NULL: nobody looks */
 } tercel_runner;
 
-typedef struct tercel_frame tercel_frame;
-typedef struct tercel_binding tercel_binding;
-
 /* A step of a binding. */
-typedef struct tercel_bound {
+struct tercel_bound {
   tercel_kernel_run run;
   tercel_status (*fn)(const tercel_kernel_run *run, tercel_error *err); /* the kernel's; NULL: tercel_control_run */
   const tercel_step *step;
-} tercel_bound;
+};
 
 typedef enum tercel_place {
   TERCEL_PLACE_NONE,
@@ -63,7 +73,7 @@ typedef struct tercel_slot {
 
 enum { TERCEL_NO_PIECE = UINT32_MAX };
 
-/* Memory that steps of a binding write: in the arena, in an output's memory, or inside another piece (a concat's). */
+/* Memory that steps of a binding write: in the arena, in the memory that an output was given, or inside another piece (a concat's). */
 typedef struct tercel_piece {
   tercel_block block;
   uint32_t parent; /* piece it lies in, at parent_offset */
@@ -107,6 +117,7 @@ struct tercel_binding {
   size_t num_shapes;
   tercel_key_contents *contents;
   size_t num_contents;
+  bool *outside; /* by output, of first segments: whether it was given memory */
 
   tercel_bound *steps;
   size_t num_steps;
@@ -129,9 +140,10 @@ struct tercel_binding {
   tercel_result *results; /* of the last segment; else NULL */
 };
 
+/* An output lies in the arena or wherever else its value does, unless the holder of the frame gave it memory. */
 typedef struct tercel_frame_output {
-  tercel_buffer own;
-  tercel_buffer *buffer; /* written: &own, or memory that the holder of the frame gave */
+  tercel_buffer own;     /* for what may not stay where it is: inputs, constants, results of dynamic steps */
+  tercel_buffer *buffer; /* &own, or memory that the holder of the frame gave */
   void *data;            /* buffer->data, once reserved in a run */
   tercel_tensor tensor;  /* after a run */
 } tercel_frame_output;
@@ -151,6 +163,10 @@ struct tercel_frame {
   size_t peak_bytes;   /* largest set of values alive at a step of the last run, subgraphs' included */
   size_t nested_bytes; /* peak of the subgraphs that the step in progress has run */
 };
+
+static inline bool tercel_frame_is_outside(const tercel_frame *frame, size_t output) {
+  return frame->outputs[output].buffer != &frame->outputs[output].own;
+}
 
 tercel_status tercel_frame_create(tercel_runner *runner, const tercel_plan *plan, tercel_frame **out,
                                   tercel_error *err);

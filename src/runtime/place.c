@@ -34,11 +34,11 @@ static void live_until(tercel_piece *piece, uint32_t last) {
 
 static tercel_life life_of(const tercel_binder *b, const tercel_value *value) { return b->plan->lives[value->id]; }
 
-/* The first output of the graph that the value is, or TERCEL_NO_PIECE. */
-static uint32_t output_of(const tercel_value *value) {
+/* The first output with memory of its own that the value is, or TERCEL_NO_PIECE. */
+static uint32_t output_of(const tercel_binder *b, const tercel_value *value) {
   if (value->num_output_uses > 0)
     for (uint32_t k = 0; k < value->graph->num_outputs; ++k)
-      if (value->graph->outputs[k] == value) return k;
+      if (value->graph->outputs[k] == value && tercel_frame_is_outside(b->frame, k)) return k;
   return TERCEL_NO_PIECE;
 }
 
@@ -50,10 +50,10 @@ static bool is_free_piece(const tercel_binder *b, const tercel_slot *slot) {
          slot->offset == 0 && piece->block.bytes == slot->tensor->bytes;
 }
 
-/* A value that is an output lies in that output's memory from the start, where its piece allows. */
+/* A value that is an output with memory of its own lies in that memory from the start, where its piece allows. */
 static void promote(tercel_binder *b, const tercel_value *value) {
   const tercel_slot *const slot = &b->slots[value->id];
-  const uint32_t output = output_of(value);
+  const uint32_t output = output_of(b, value);
   if (output != TERCEL_NO_PIECE && is_free_piece(b, slot)) b->pieces[slot->piece].output = output;
 }
 
@@ -95,10 +95,10 @@ static tercel_status place_new(tercel_binder *b, const tercel_step_facts *facts,
 
 /* ---- views --------------------------------------------------------------------------------------------------------- */
 
-/* A small part that outlives the rest would keep all of it in memory; an output's memory is written by the step itself. */
+/* A small part that outlives the rest would keep all of it in memory; an output's own memory is written by the step itself. */
 static bool is_worth_sharing(tercel_binder *b, const tercel_value *value, const tercel_slot *whole,
                              const tercel_fact *fact) {
-  if (value->num_output_uses > 0) return false;
+  if (output_of(b, value) != TERCEL_NO_PIECE) return false;
   if (whole->place != TERCEL_PLACE_PIECE) return true;
   const tercel_piece *const piece = root_of(b, whole->piece);
   tercel_tensor part = {0};
@@ -176,7 +176,7 @@ static tercel_status place_on_input(tercel_binder *b, const tercel_step_facts *f
     if (!(facts->step->kernel->inplace & (1u << i)) || node->inputs[i] == NULL) continue;
     if (!may_overwrite(b, facts, i, tensor)) continue;
     tercel_slot slot = b->slots[node->inputs[i]->id];
-    if (value->num_output_uses > 0 && !is_free_piece(b, &slot)) continue;
+    if (output_of(b, value) != TERCEL_NO_PIECE && !is_free_piece(b, &slot)) continue;
     slot.tensor = tensor;
     slot.ready = false;
     set_slot(b, value, &slot);

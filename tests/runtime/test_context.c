@@ -122,10 +122,7 @@ static void test_outputs_that_are_something_else(void **state) {
   net_expect(context, 3, NUMBERS(-1, -2), DIMS(2));
   net_expect(context, 4, NUMBERS(1, 2), DIMS(2, 1));
   net_expect(context, 5, NUMBERS(-1, -2), DIMS(2, 1));
-  for (size_t i = 0; i < 6; ++i) {
-    assert_ptr_not_equal(net_output(context, i).data, x);
-    for (size_t j = 0; j < i; ++j) assert_ptr_not_equal(net_output(context, i).data, net_output(context, j).data);
-  }
+  for (size_t i = 0; i < 6; ++i) assert_ptr_not_equal(net_output(context, i).data, x);
   tercel_context_destroy(context);
 }
 
