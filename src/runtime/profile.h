@@ -8,8 +8,7 @@ enum { TERCEL_SHAPE_TEXT_MAX = 22 * TERCEL_MAX_RANK };
 
 typedef struct tercel_profile_entry {
   const tercel_step *step;
-  char *sources;               /* owned */
-  const tercel_kernel *kernel; /* that ran last; NULL: none yet, or the executor */
+  char *sources; /* owned */
   uint64_t num_runs;
   int64_t total_ns; /* without the steps of its subgraphs */
   double flops, bytes;
