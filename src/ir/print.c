@@ -94,7 +94,7 @@ void tercel_program_print(const tercel_program *program, tercel_text *out) {
 
 /* ---- attributes ---- */
 
-static void print_attr(const tercel_attr *a, tercel_text *out) {
+void tercel_attr_print(const tercel_attr *a, tercel_text *out) {
   tercel_text_add(out, "%s = ", a->name);
   switch (a->kind) {
   case TERCEL_ATTR_INT: tercel_text_add(out, "%lld", (long long)a->value.i); return;
@@ -329,7 +329,7 @@ static void print_node(const printer *p, const tercel_node *node, const names *n
   if (node->num_captures) tercel_text_add(p->out, " captures %u", node->num_captures);
   for (uint32_t i = 0; i < node->num_attrs; i++) {
     tercel_text_add(p->out, i ? ", " : " {");
-    print_attr(&node->attrs[i], p->out);
+    tercel_attr_print(&node->attrs[i], p->out);
   }
   if (node->num_attrs) tercel_text_add(p->out, "}");
   print_origin(node, n, p->out);

@@ -29,5 +29,6 @@ tercel_status tercel_graph_parse(const char *text, size_t length, const tercel_o
 void tercel_type_print(const tercel_dims *dims, const tercel_type *type,
                        tercel_text *out);                                   /* "f32[batch, 3]", "seq(f32[*])" */
 void tercel_program_print(const tercel_program *program, tercel_text *out); /* "{1: relu(%0)}" */
+void tercel_attr_print(const tercel_attr *attr, tercel_text *out);          /* "pads = [1, 1, 1, 1]" */
 
 #endif

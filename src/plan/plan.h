@@ -8,15 +8,18 @@
 #ifndef TERCEL_PLAN_PLAN_H
 #define TERCEL_PLAN_PLAN_H
 
-#include "backends/backend.h"
+#include "plan/tactic.h"
 
 typedef struct tercel_plan tercel_plan;
 
 typedef struct tercel_step {
   const tercel_node *node;
   const tercel_kernel *kernel; /* NULL: run by the executor (control flow, sequences, optionals) */
-  tercel_kernel_state state;
-  tercel_plan **plans; /* of the node's subgraphs */
+  tercel_kernel_state state;   /* the packing's that the kernel runs with: the step's tactics hold it */
+  /* kernel and state are the tactic for nominal shapes.  They and the tactics change when a plan is tuned: who can't rule that out asks
+   * tercel_plan_choose_tactic or tercel_step_tactic. */
+  tercel_tactics *tactics; /* owned; NULL: run by the executor */
+  tercel_plan **plans;     /* of the node's subgraphs */
   uint32_t num_plans;
   uint32_t row; /* of the profile: steps are numbered through all plans of an engine */
 } tercel_step;
@@ -29,9 +32,17 @@ typedef struct tercel_life {
   uint32_t last;  /* the last step that reads it; `first` when nobody does; TERCEL_NO_STEP for outputs of the graph */
 } tercel_life;
 
+/* What a plan and all plans below it share. */
+typedef struct tercel_plan_shared {
+  tercel_tactic_rules rules;
+  pthread_mutex_t mutex;  /* of the steps' tactics */
+  atomic_uint generation; /* moves when tactics have changed: contexts bind anew */
+} tercel_plan_shared;
+
 struct tercel_plan {
   const tercel_graph *graph; /* borrowed */
   tercel_target target;
+  tercel_plan_shared *shared; /* owned by the outermost */
   tercel_step *steps;
   uint32_t num_steps;
   tercel_life *lives;  /* by value id */
@@ -39,15 +50,38 @@ struct tercel_plan {
   size_t packed_bytes; /* by kernels, of this plan and all below it */
 };
 
+typedef struct tercel_plan_options {
+  tercel_target target;
+  tercel_pool *pool; /* to prepare kernels on; NULL: this thread */
+  tercel_dim_value_of
+      size_of; /* sizes of free dims that kernels are chosen for, as far as it knows them; NULL: nominal ones */
+  void *size_user;
+  const tercel_timing_cache *cache; /* borrowed as long as the plan lives; NULL: estimates decide */
+  bool
+      keep_weights; /* of steps whose other tactics have packings of their own, so that they can be tried and swapped in */
+} tercel_plan_options;
+
 /* Chooses and prepares kernels for every node of the graph, which must be inferred and outlive the plan.
  * Constants that a kernel packed whole and that nobody else reads are dropped from the graph's memory.
  * UNSUPPORTED names every node that has no kernel. */
-tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, const tercel_target *target,
+tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, const tercel_plan_options *options,
                                  tercel_plan **out, tercel_error *err);
 void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
 
-/* The kernel that a plan would run the node with; NULL: there is none. */
+/* The first kernel that supports the node; NULL: there is none. */
 const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node);
+
+/* A tactic to run a step with. */
+typedef struct tercel_choice {
+  const tercel_kernel *kernel;
+  const void *state;
+  tercel_packing *packing; /* holds the state: the caller's reference; may be NULL */
+} tercel_choice;
+
+/* The tactic for operands of these shapes.  Prepares what measured times speak for, else stays with what is prepared. */
+tercel_status tercel_plan_choose_tactic(const tercel_plan *plan, const tercel_step *step,
+                                        const tercel_tensor *const *in, const tercel_tensor *const *out,
+                                        tercel_choice *choice, tercel_error *err);
 
 /* What runs a step, for reports: the kernel's name; "view" where the output is told to lie in the input; "executor" for control steps. */
 const char *tercel_step_tactic(const tercel_step *step);

@@ -465,6 +465,7 @@ void tercel_binding_destroy(tercel_binding *binding) {
     next = child->next;
     tercel_binding_destroy(child);
   }
+  for (const tercel_held *held = binding->held; held != NULL; held = held->next) tercel_packing_release(held->packing);
   tercel_arena_deinit(&binding->memory);
   tercel_free(binding);
 }

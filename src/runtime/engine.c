@@ -73,8 +73,9 @@ static tercel_status build(tercel_engine *engine, const tercel_graph *graph, con
   TERCEL_TRY(tercel_graph_verify(engine->graph, err));
   if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
   TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
-  const tercel_target target = {.num_threads = tercel_pool_num_threads(engine->pool)};
-  TERCEL_TRY(tercel_plan_create(engine->graph, tercel_cpu_backend(), &target, &engine->plan, err));
+  const tercel_plan_options wanted = {.target = {.num_threads = tercel_pool_num_threads(engine->pool)},
+                                      .pool = engine->pool};
+  TERCEL_TRY(tercel_plan_create(engine->graph, tercel_cpu_backend(), &wanted, &engine->plan, err));
   tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
   return tercel_interface_init(engine->graph, &engine->interface, err);
 }

@@ -286,8 +286,22 @@ static tercel_status check_inputs(const tercel_frame *frame, tercel_error *err) 
   return TERCEL_OK;
 }
 
+/* Bindings of an older choice of tactics are no longer wanted; what they hold is given back. */
+static void follow_tactics(tercel_frame *frame) {
+  const unsigned now = atomic_load_explicit(&frame->plan->shared->generation, memory_order_acquire);
+  if (frame->generation == now) return;
+  frame->generation = now;
+  for (tercel_binding *binding = frame->bindings, *next; binding != NULL; binding = next) {
+    next = binding->next;
+    tercel_binding_destroy(binding);
+  }
+  frame->bindings = NULL;
+  frame->num_bindings = 0;
+}
+
 tercel_status tercel_frame_run(tercel_frame *frame, tercel_error *err) {
   ++frame->clock;
+  follow_tactics(frame);
   frame->peak_bytes = 0;
   TERCEL_TRY(check_inputs(frame, err));
   tercel_binding *binding = NULL;

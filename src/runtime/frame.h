@@ -81,6 +81,12 @@ typedef struct tercel_piece {
   uint32_t output; /* output whose memory it is, or TERCEL_NO_PIECE */
 } tercel_piece;
 
+/* A packing that a step of a binding runs with: a reference. */
+typedef struct tercel_held {
+  tercel_packing *packing;
+  struct tercel_held *next;
+} tercel_held;
+
 /* *target = *base + offset, before each run of the binding. */
 typedef struct tercel_fixup {
   void **target;
@@ -121,6 +127,7 @@ struct tercel_binding {
 
   tercel_bound *steps;
   size_t num_steps;
+  tercel_held *held;          /* what the steps run with */
   tercel_fixup *arena_fixups; /* when the arena has moved */
   size_t num_arena_fixups;
   tercel_fixup *fixups;
@@ -159,6 +166,7 @@ struct tercel_frame {
   struct tercel_control **controls; /* by step: what a control step keeps */
   tercel_binding *bindings;
   size_t num_bindings;
+  unsigned generation; /* of the plan's tactics, that the bindings were made with */
   uint64_t clock;      /* of last_use */
   size_t peak_bytes;   /* largest set of values alive at a step of the last run, subgraphs' included */
   size_t nested_bytes; /* peak of the subgraphs that the step in progress has run */

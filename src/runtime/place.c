@@ -263,7 +263,6 @@ static tercel_status draft(tercel_binder *b, const tercel_step_facts *facts, con
   tercel_draft *const made = &b->drafts[b->num_drafts++];
   *made = (tercel_draft){.bound = {.run = {.node = node,
                                            .kernel = kernel,
-                                           .state = kernel == facts->step->kernel ? facts->step->state.data : NULL,
                                            .num_inputs = node->num_inputs,
                                            .num_outputs = node->num_outputs,
                                            .in = in,
@@ -279,12 +278,31 @@ static tercel_status draft(tercel_binder *b, const tercel_step_facts *facts, con
   return TERCEL_OK;
 }
 
+/* The step's tactic for these shapes, which the binding then holds. */
+static tercel_status choose_tactic(tercel_binder *b, const tercel_step *step, const tercel_tensor *const *operands,
+                                   tercel_bound *bound, tercel_error *err) {
+  tercel_choice choice = {0};
+  tercel_held *const held = tercel_arena_alloc(&b->binding->memory, sizeof *held);
+  if (held == NULL) return tercel_binder_no_memory(err);
+  const tercel_status status =
+      tercel_plan_choose_tactic(b->plan, step, operands, operands + bound->run.num_inputs, &choice, err);
+  if (status != TERCEL_OK) return tercel_fail_at_node(step->node, status, err);
+  *held = (tercel_held){choice.packing, b->binding->held};
+  b->binding->held = held;
+  bound->run.kernel = choice.kernel;
+  bound->run.state = choice.state;
+  bound->fn = choice.kernel->run;
+  return TERCEL_OK;
+}
+
 /* The kernel sees shapes, and data of what is known only. */
 static tercel_status bind_kernel(tercel_binder *b, const tercel_step_facts *facts, tercel_draft *step,
                                  tercel_error *err) {
   const tercel_node *const node = facts->step->node;
   tercel_kernel_run *const run = &step->bound.run;
-  if (run->kernel->bind == NULL) return TERCEL_OK;
+  const bool is_own = run->kernel == facts->step->kernel;
+  if (is_own && facts->step->tactics->count == 1) run->state = facts->step->state.data;
+  if (run->kernel->bind == NULL && (!is_own || facts->step->tactics->count == 1)) return TERCEL_OK;
   const size_t count = run->num_inputs + run->num_outputs;
   tercel_tensor *const tensors = tercel_arena_alloc_array(&b->scratch, count, sizeof *tensors);
   const tercel_tensor **const operands = tercel_arena_alloc_array(&b->scratch, count, sizeof *operands);
@@ -297,6 +315,8 @@ static tercel_status bind_kernel(tercel_binder *b, const tercel_step_facts *fact
     if (!is_input || b->slots[node->inputs[i]->id].place != TERCEL_PLACE_KNOWN) tensors[i].data = NULL;
     operands[i] = &tensors[i];
   }
+  if (run->kernel == facts->step->kernel) TERCEL_TRY(choose_tactic(b, facts->step, operands, &step->bound, err));
+  if (run->kernel->bind == NULL) return TERCEL_OK;
   tercel_kernel_binding made = {0};
   const tercel_status status = run->kernel->bind(run->kernel, node, run->state, operands, operands + run->num_inputs,
                                                  b->frame->runner->target, &b->binding->memory, &made, err);

@@ -81,6 +81,7 @@ void tercel_profile_add(tercel_profile *profile, const tercel_step *step, const 
   }
   ++entry->num_runs;
   entry->total_ns += ns;
+  entry->kernel = run->kernel;
 }
 
 bool tercel_profile_get(const tercel_profile *profile, size_t index, tercel_profile_row *out) {
@@ -96,7 +97,7 @@ bool tercel_profile_get(const tercel_profile *profile, size_t index, tercel_prof
   const tercel_step *const step = entry->step;
   *out = (tercel_profile_row){.name = step->node->name,
                               .op = step->node->op->name,
-                              .tactic = tercel_step_tactic(step),
+                              .tactic = entry->kernel != NULL ? entry->kernel->name : tercel_step_tactic(step),
                               .sources = entry->sources,
                               .shape = entry->shape,
                               .num_runs = entry->num_runs,

@@ -8,7 +8,8 @@ enum { TERCEL_SHAPE_TEXT_MAX = 22 * TERCEL_MAX_RANK };
 
 typedef struct tercel_profile_entry {
   const tercel_step *step;
-  char *sources; /* owned */
+  char *sources;               /* owned */
+  const tercel_kernel *kernel; /* that ran last; NULL: none yet, or the executor */
   uint64_t num_runs;
   int64_t total_ns; /* without the steps of its subgraphs */
   double flops, bytes;

@@ -1,4 +1,4 @@
-/* conv's and conv_transpose's kernels against the reference at every level: kernels, strides, pads, dilations, groups, narrow maps, 1-D to
+/* conv's and conv_transpose's kernels against the reference at every level: kernels, strides, pads, dilations, groups, narrow maps, both layouts, 1-D to
  * 3-D, epilogues.  `--bench` times typical layers. */
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "kernels/check.h"
 
 typedef struct conv_case {
-  bool transposed, bias, constant_w;
+  bool transposed, bias, constant_w, channels_last;
   int spatial;
   int64_t batch, group, in_each, out_each; /* channels of one group */
   int64_t in[3], kernel[3], strides[3], dilations[3], pads[6], output_padding[3];
@@ -23,9 +23,10 @@ static check_node *make(const conv_case *c, uint64_t stream) {
     w[1] = c->out_each;
   }
   for (int i = 0; i < c->spatial; i++) {
-    x[i + 2] = c->in[i];
+    x[i + (c->channels_last ? 1 : 2)] = c->in[i];
     w[i + 2] = c->kernel[i];
   }
+  if (c->channels_last) x[rank - 1] = c->group * c->in_each;
   const int64_t channels = c->group * c->out_each;
   const int64_t extra[5] = {channels, 1, 1, 1};
   check_node *check = check_node_create(stream);
@@ -34,20 +35,22 @@ static check_node *make(const conv_case *c, uint64_t stream) {
   const bool has_extra = check_epilogue_has_extra(c->epilogue);
   if (c->bias || has_extra)
     check_node_input(check, c->bias ? CHECK_INPUT : CHECK_ABSENT, TERCEL_DTYPE_F32, 1, &channels);
-  if (has_extra) check_node_input(check, CHECK_INPUT, TERCEL_DTYPE_F32, c->spatial + 1, extra);
+  if (has_extra) check_node_input(check, CHECK_INPUT, TERCEL_DTYPE_F32, c->channels_last ? 1 : c->spatial + 1, extra);
   check_node_make(check, c->transposed ? TERCEL_OP_CONV_TRANSPOSE : TERCEL_OP_CONV, 1);
   const size_t n = (size_t)c->spatial;
   assert_ok(tercel_node_set_int(check->node, "group", c->group, &err), &err);
   assert_ok(tercel_node_set_ints(check->node, "strides", c->strides, n, &err), &err);
   assert_ok(tercel_node_set_ints(check->node, "dilations", c->dilations, n, &err), &err);
   assert_ok(tercel_node_set_ints(check->node, "pads", c->pads, 2 * n, &err), &err);
+  if (c->channels_last) assert_ok(tercel_node_set_string(check->node, "layout", "nhwc", &err), &err);
   if (c->transposed) assert_ok(tercel_node_set_ints(check->node, "output_padding", c->output_padding, n, &err), &err);
   check_node_set_epilogue(check, c->epilogue);
   return check;
 }
 
-static const tercel_kernel *const kernels[] = {&tercel_kernel_conv_vector, &tercel_kernel_conv_depthwise,
-                                               &tercel_kernel_conv_winograd, &tercel_kernel_conv_gemm,
+static const tercel_kernel *const kernels[] = {&tercel_kernel_conv_vector,        &tercel_kernel_conv_depthwise,
+                                               &tercel_kernel_conv_winograd,      &tercel_kernel_conv_gemm,
+                                               &tercel_kernel_conv_nhwc,          &tercel_kernel_conv_depthwise_nhwc,
                                                &tercel_kernel_conv_transpose_gemm};
 enum { NUM_KERNELS = sizeof kernels / sizeof *kernels };
 
@@ -115,6 +118,39 @@ static void draw(tercel_test_random *random, bool transposed, conv_case *c) {
   }
 }
 
+/* Channels last: of one and two dims, weights constant; depthwise, pointwise and others, also over several vectors and runs of k. */
+static void draw_channels_last(tercel_test_random *random, conv_case *c) {
+  draw(random, false, c);
+  c->channels_last = c->constant_w = true;
+  if (c->spatial == 3) c->spatial = 2;
+  for (int i = 0; i < c->spatial; i++) {
+    c->pads[c->spatial + i] = tercel_test_random_int(random, 0, 3);
+    c->in[i] =
+        tercel_max_i64(extent(c, i) - c->pads[i] - c->pads[c->spatial + i], 1) + tercel_test_random_int(random, 0, 12);
+  }
+  switch (tercel_test_random_int(random, 0, 3)) {
+  case 0: /* depthwise, as networks have it */
+    c->group = tercel_test_random_int(random, 2, 70);
+    c->in_each = c->out_each = 1;
+    c->kernel[0] = c->kernel[1] = tercel_test_random_int(random, 0, 1) ? 3 : 5;
+    c->strides[0] = c->strides[1] = tercel_test_random_int(random, 1, 2);
+    c->dilations[0] = c->dilations[1] = tercel_test_random_int(random, 0, 3) == 0 ? 2 : 1;
+    for (int i = 0; i < c->spatial; i++) c->in[i] = extent(c, i) + tercel_test_random_int(random, 0, 12);
+    break;
+  case 1:
+    c->in_each = tercel_test_random_int(random, 1, 300);
+    c->out_each = tercel_test_random_int(random, 1, 110);
+    break;
+  case 2: /* rows that evict each other */
+    c->group = 1;
+    c->in_each = 1024;
+    c->out_each = 60;
+    c->kernel[0] = c->kernel[1] = 1;
+    break;
+  default: break;
+  }
+}
+
 /* What Winograd takes: 3x3, one step, enough channels. */
 static void draw_winograd(tercel_test_random *random, conv_case *c) {
   memset(c, 0, sizeof *c);
@@ -148,6 +184,11 @@ static void random_cases(tercel_cpu_level level, void *arg) {
     conv_case c;
     draw_winograd(&random, &c);
     check_case(&c, 4000 + (uint64_t)i, 1 + i % 3, used);
+  }
+  for (int i = 0; i < 200; i++) {
+    conv_case c;
+    draw_channels_last(&random, &c);
+    check_case(&c, 5000 + (uint64_t)i, 1 + i % 3, used);
   }
   for (int i = 0; i < NUM_KERNELS; i++) assert_true(used[i] > 0);
 }
@@ -285,7 +326,13 @@ static void special_cases(tercel_cpu_level level, void *arg) {
        .constant_w = true},
   };
   int used[NUM_KERNELS] = {0};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_case(&cases[i], 7000 + i, 1 + (int)i % 2, used);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    check_case(&cases[i], 7000 + i, 1 + (int)i % 2, used);
+    conv_case last = cases[i];
+    last.channels_last = !last.transposed;
+    last.constant_w = true;
+    check_case(&last, 7000 + i, 1 + (int)i % 2, used);
+  }
 }
 
 /* f16 and bf16 through the f32 kernels: sums are formed in f32 and rounded once. */
@@ -328,6 +375,23 @@ typedef struct layer {
   int64_t in, out, group, height, width, kernel, stride, pad;
 } layer;
 
+static void bench_case(tercel_cpu_level level, const layer *l, const conv_case *c) {
+  tercel_error err = {0};
+  check_node *check = make(c, 0);
+  assert_ok(tercel_infer_node(check->node, &err), &err);
+  for (int k = 0; k < NUM_KERNELS; k++) {
+    if (kernels[k]->op != check->node->op->id || !kernels[k]->supports(kernels[k], check->node)) continue;
+    for (int threads = 1; threads <= 2; threads++) {
+      double gflops;
+      const double us = check_node_time_us(check, kernels[k], threads, &gflops);
+      printf("%-9s %-15s %-20s %4lld %4lld %3lldx%-3lld  %d threads  %9.1f us  %6.1f GFLOP/s\n",
+             tercel_cpu_level_name(level), l->name, kernels[k]->name, (long long)l->in, (long long)l->out,
+             (long long)l->height, (long long)l->width, threads, us, gflops);
+    }
+  }
+  check_node_destroy(check);
+}
+
 static void bench(tercel_cpu_level level, void *arg) {
   (void)arg;
   static const layer layers[] = {
@@ -342,38 +406,30 @@ static void bench(tercel_cpu_level level, void *arg) {
       {"depthwise 3/2", false, 96, 96, 96, 112, 112, 3, 2, 1}, {"depthwise 5", false, 240, 240, 240, 14, 14, 5, 1, 2},
       {"depthwise 5", false, 672, 672, 672, 7, 7, 5, 1, 2},    {"grouped", false, 128, 128, 32, 28, 28, 3, 1, 1},
       {"transposed 2/2", true, 24, 24, 1, 80, 80, 2, 2, 0},    {"transposed 4/2", true, 128, 64, 1, 28, 28, 4, 2, 1},
-      {"squeeze", false, 512, 128, 1, 1, 1, 1, 1, 0},
+      {"squeeze", false, 512, 128, 1, 1, 1, 1, 1, 0},          {"lcnet 1x1", false, 256, 256, 1, 14, 14, 1, 1, 0},
+      {"lcnet 1x1", false, 512, 512, 1, 7, 7, 1, 1, 0},        {"lcnet 1x1", false, 32, 64, 1, 112, 112, 1, 1, 0},
+      {"lcnet 1x1", false, 128, 128, 1, 28, 28, 1, 1, 0},      {"depthwise 5", false, 256, 256, 256, 14, 14, 5, 1, 2},
+      {"depthwise 3", false, 128, 128, 128, 28, 28, 3, 1, 1},  {"yolo 3x3/2", false, 64, 128, 1, 40, 40, 3, 2, 1},
   };
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
     const layer *l = &layers[i];
-    const conv_case c = {.transposed = l->transposed,
-                         .bias = true,
-                         .constant_w = true,
-                         .spatial = 2,
-                         .batch = 1,
-                         .group = l->group,
-                         .in_each = l->in / l->group,
-                         .out_each = l->out / l->group,
-                         .in = {l->height, l->width},
-                         .kernel = {l->kernel, l->kernel},
-                         .strides = {l->stride, l->stride},
-                         .dilations = {1, 1},
-                         .pads = {l->pad, l->pad, l->pad, l->pad},
-                         .epilogue = CHECK_EPILOGUE_CLAMP};
-    tercel_error err = {0};
-    check_node *check = make(&c, 0);
-    assert_ok(tercel_infer_node(check->node, &err), &err);
-    for (int k = 0; k < NUM_KERNELS; k++) {
-      if (kernels[k]->op != check->node->op->id || !kernels[k]->supports(kernels[k], check->node)) continue;
-      for (int threads = 1; threads <= 2; threads++) {
-        double gflops;
-        const double us = check_node_time_us(check, kernels[k], threads, &gflops);
-        printf("%-9s %-15s %-20s %4lld %4lld %3lldx%-3lld  %d threads  %9.1f us  %6.1f GFLOP/s\n",
-               tercel_cpu_level_name(level), l->name, kernels[k]->name, (long long)l->in, (long long)l->out,
-               (long long)l->height, (long long)l->width, threads, us, gflops);
-      }
-    }
-    check_node_destroy(check);
+    conv_case c = {.transposed = l->transposed,
+                   .bias = true,
+                   .constant_w = true,
+                   .spatial = 2,
+                   .batch = 1,
+                   .group = l->group,
+                   .in_each = l->in / l->group,
+                   .out_each = l->out / l->group,
+                   .in = {l->height, l->width},
+                   .kernel = {l->kernel, l->kernel},
+                   .strides = {l->stride, l->stride},
+                   .dilations = {1, 1},
+                   .pads = {l->pad, l->pad, l->pad, l->pad},
+                   .epilogue = CHECK_EPILOGUE_CLAMP};
+    bench_case(level, l, &c);
+    c.channels_last = true;
+    if (!c.transposed) bench_case(level, l, &c);
   }
 }
 

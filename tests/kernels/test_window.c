@@ -2,6 +2,7 @@
 #include "kernels/check_text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const check_options exact = {0};
 /* Sums of up to 25 numbers against sums in double. */
@@ -55,6 +56,30 @@ static void test_average_pool(void **state) {
              &summed);
   check_text("(%x: f32[1, 2, 3]) { %y = pool(%x) {kind = \"average\", kernel = [2], pads = [3, 2]} return %y }",
              &summed);
+}
+
+static void test_channels_last(void **state) {
+  (void)state;
+  static const char *const cases[] = {
+      "(%x: f32[2, 17, 11, 19]) { %y = pool(%x) {layout = \"nhwc\", kind = \"@\", kernel = [3, 3], strides = [2, 2], "
+      "pads = [1, 1, 1, 1]} return %y }",
+      "(%x: f32[1, 9, 12, 33]) { %y = pool(%x) {layout = \"nhwc\", kind = \"@\", kernel = [2, 3], strides = [1, 3], "
+      "dilations = [3, 2], ceil_mode = 1, pads = [0, 2, 1, 1], count_include_pad = 1} return %y }",
+      "(%x: f32[2, 41, 3]) { %y = pool(%x) {layout = \"nhwc\", kind = \"@\", kernel = [4], auto_pad = \"same_lower\"} "
+      "return %y }",
+      "(%x: f32[1, 3, 3, 16]) { %y = pool(%x) {layout = \"nhwc\", kind = \"@\", kernel = [2, 2], pads = [3, 3, 3, 3]} "
+      "return %y }",
+      "(%x: f32[1, 3, 3, 2]) { %y = pool(%x) {layout = \"nhwc\", kind = \"@\", kernel = [2147483647, 2], pads = "
+      "[2147483000, 0, 1000, 0]} return %y }",
+      "(%x: f32[0, 3, 3, 2]) { %y = pool(%x) {layout = \"nhwc\", kind = \"@\", kernel = [2, 2]} return %y }",
+      "(%x: f32[1, 3, 3, 0]) { %y = pool(%x) {layout = \"nhwc\", kind = \"@\", kernel = [2, 2]} return %y }"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int average = 0; average < 2; average++) {
+      char text[400];
+      const char *at = strchr(cases[i], '@');
+      snprintf(text, sizeof text, "%.*s%s%s", (int)(at - cases[i]), cases[i], average ? "average" : "max", at + 1);
+      check_text(text, average ? &summed : &(check_options){.specials = true});
+    }
 }
 
 static void test_nearest(void **state) {
@@ -117,8 +142,8 @@ static void test_layers(void **state) {
 
 int main(int argc, char **argv) {
   check_start(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_max_pool), cmocka_unit_test(test_average_pool),
-                                     cmocka_unit_test(test_nearest), cmocka_unit_test(test_interpolation),
-                                     cmocka_unit_test(test_layers)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_max_pool),      cmocka_unit_test(test_average_pool),
+                                     cmocka_unit_test(test_channels_last), cmocka_unit_test(test_nearest),
+                                     cmocka_unit_test(test_interpolation), cmocka_unit_test(test_layers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

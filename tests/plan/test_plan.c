@@ -25,7 +25,7 @@ static bool always(const tercel_kernel *kernel, const tercel_node *node) {
 
 static bool never(const tercel_kernel *kernel, const tercel_node *node) { return !always(kernel, node); }
 
-static const tercel_target one = {.num_threads = 1}, three = {.num_threads = 3};
+static const tercel_plan_options one = {.target = {.num_threads = 1}}, three = {.target = {.num_threads = 3}};
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {

@@ -53,10 +53,19 @@ static void apply_add_clamp(const tercel_epilogue *epilogue, const tercel_epilog
     add_row(tile, extra_at(extras, outer, row + r, col), extras->col_stride, cols, true, low, high);
 }
 
-/* Without extras a tile whose rows touch is one long row. */
+/* Rows that touch are one long row, where the extras go along: one number for all, or rows that touch as well. */
+static bool rows_touch(const tercel_epilogue *epilogue, const tercel_epilogue_extra *extras, int64_t cols, int64_t ld) {
+  for (int i = 0; i < epilogue->num_extras; i++) {
+    const tercel_epilogue_extra *e = &extras[i];
+    const bool same = e->row_stride == 0 && e->col_stride == 0, dense = e->row_stride == cols && e->col_stride == 1;
+    if (!same && !dense) return false;
+  }
+  return ld == cols;
+}
+
 static void apply_program(const tercel_epilogue *epilogue, const tercel_epilogue_extra *extras, int64_t outer,
                           int64_t row, int64_t col, int64_t rows, int64_t cols, float *tile, int64_t ld) {
-  if (epilogue->num_extras == 0 && ld == cols) {
+  if (rows_touch(epilogue, extras, cols, ld)) {
     cols *= rows;
     rows = rows > 0;
   }

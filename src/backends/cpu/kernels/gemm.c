@@ -65,6 +65,42 @@ static inline __attribute__((always_inline)) void multiply(const tercel_gemm_til
   store_tile(t, rows, products);
 }
 
+/* The tile with rows of A at addresses of their own (pixels of a convolution), one list a run of k. */
+static inline __attribute__((always_inline)) void multiply_listed(const tercel_gemm_tile *t, const int rows,
+                                                                  const int vectors) {
+  vf acc[GEMM_MR][GEMM_VECTORS];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; ++v) acc[r][v] = vf_zero();
+  }
+  const float *b = t->b;
+  const float *const *list = t->a_rows;
+  for (int64_t s = t->segments; s > 0; --s, list += GEMM_MR) {
+    const float *a[GEMM_MR];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) a[r] = list[r];
+    for (int64_t k = 0; k < t->k; ++k, b += GEMM_NR) {
+      vf row[GEMM_VECTORS];
+#pragma GCC unroll 3
+      for (int v = 0; v < vectors; ++v) row[v] = vf_load(b + v * TERCEL_VEC);
+#pragma GCC unroll 8
+      for (int r = 0; r < rows; ++r) {
+        const vf x = vf_set(a[r][k]);
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; ++v) acc[r][v] = vf_fma(x, row[v], acc[r][v]);
+      }
+    }
+  }
+  float products[GEMM_MR * GEMM_NR];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; ++v) vf_store(products + r * GEMM_NR + v * TERCEL_VEC, acc[r][v]);
+  }
+  store_tile(t, rows, products);
+}
+
 /* clang-format off */
 #if defined(__AVX512F__) || defined(__ARM_NEON)
 #define GEMM_TILES(T) T(1, 1) T(1, 2) T(1, 3) T(2, 1) T(2, 2) T(2, 3) T(3, 1) T(3, 2) T(3, 3) T(4, 1) T(4, 2) T(4, 3) \
@@ -79,7 +115,8 @@ static inline __attribute__((always_inline)) void multiply(const tercel_gemm_til
 #define DEFINE_TILES(rows, vectors)                                                                                    \
   static void packed_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, PACKED_A); }           \
   static void direct_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, DIRECT_A); }           \
-  static void viewed_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, VIEWED_B); }
+  static void viewed_##rows##_##vectors(const tercel_gemm_tile *t) { multiply(t, rows, vectors, VIEWED_B); }           \
+  static void listed_##rows##_##vectors(const tercel_gemm_tile *t) { multiply_listed(t, rows, vectors); }
 GEMM_TILES(DEFINE_TILES)
 
 /* ---- few columns ---- */
@@ -257,6 +294,7 @@ static void dots(int64_t n, int64_t k, const float *a, const float *b, int64_t b
 
 #define PACKED_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = packed_##rows##_##vectors,
 #define VIEWED_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = viewed_##rows##_##vectors,
+#define LISTED_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = listed_##rows##_##vectors,
 #define DIRECT_ENTRY(rows, vectors) [(rows)-1][(vectors)-1] = direct_##rows##_##vectors,
 
 const tercel_gemm_kernels TERCEL_LEVEL_NAME(tercel_gemm_kernels) = {
@@ -266,6 +304,7 @@ const tercel_gemm_kernels TERCEL_LEVEL_NAME(tercel_gemm_kernels) = {
     .packed = {GEMM_TILES(PACKED_ENTRY)},
     .direct = {GEMM_TILES(DIRECT_ENTRY)},
     .viewed = {GEMM_TILES(VIEWED_ENTRY)},
+    .listed = {GEMM_TILES(LISTED_ENTRY)},
     .columns = {columns_1, columns_2, columns_3, columns_4},
     .pack_a = pack_a,
     .pack_b = pack_b,

@@ -32,6 +32,9 @@ typedef struct tercel_gemm_tile {
   int64_t k;
   const float *a;
   int64_t a_row; /* direct A: element (m, k) is a[m * a_row + k].  Not used for packed A: a[k * mr + m] */
+  /* listed A: `segments` runs of k elements each (k of the product is segments * k); row m of run s is at a_rows[s * mr + m] */
+  const float *const *a_rows;
+  int64_t segments;
   const float *b;
   const int64_t *b_offsets; /* viewed B: row k is at b + b_offsets[k] */
   int64_t
@@ -57,6 +60,7 @@ typedef struct tercel_gemm_kernels {
   tercel_gemm_tile_fn packed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A packed */
   tercel_gemm_tile_fn direct[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A as it lies */
   tercel_gemm_tile_fn viewed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A packed, B viewed */
+  tercel_gemm_tile_fn listed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A listed, B packed */
   /* A packed, all rows of a panel, [columns - 1] */
   void (*columns[TERCEL_GEMM_MAX_COLUMNS])(const tercel_gemm_tile *tile, int rows);
   /* Element (m, k) of A is a[m * a_row + k * a_col]; writes ceil(m / mr) panels of k * mr floats. */

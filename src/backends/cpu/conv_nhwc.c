@@ -1,0 +1,255 @@
+/* conv, f32, channels last, as a matrix product: pixels of the result by out channels.  A row of A is what a pixel's window sees: one run of
+ * channels a tap, read where it lies in the input, through a list of addresses (zeros for taps in the padding).  B is the weights, packed
+ * once: [tap][in channel] by out channel.  So nothing is packed while it runs, and a 1x1 convolution is a plain product.
+ *
+ *     for each block of pixels by out channels      a piece of work for a thread
+ *       for each run of k                           some taps whole, or a part of one tap's channels
+ *         for each panel of mr pixels               their addresses, for the taps of the run
+ *           for each panel of nr channels           tile
+ *         after the last run: epilogue on the panel's pixels */
+#include <string.h>
+
+#include "backends/cpu/conv.h"
+#include "ops/move.h"
+
+/* Taps and channels of a tap that a run of k has at most. */
+typedef struct run_size {
+  int64_t taps, channels;
+} run_size;
+
+typedef struct binding {
+  tercel_conv_geometry g;
+  tercel_conv_view view;
+  int64_t in_each, out_each; /* channels of a group */
+  tercel_gemm_blocks blocks;
+  run_size run;
+  bool
+      copies; /* rows of A go through a thread's workspace: where they lie, they would evict each other from the cache */
+  size_t zeros_bytes, thread_bytes;
+  tercel_epilogue_binding epilogue;
+  size_t epilogue_at;
+} binding;
+
+static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
+  (void)kernel;
+  return tercel_conv_supports(node, TERCEL_LAYOUT_NHWC, 2) && node->inputs[TERCEL_CONV_W]->constant != NULL;
+}
+
+/* ---- weights ---- */
+
+/* [panel of nr out channels][tap][in channel][nr], zeros beyond the last. */
+static void pack_group(const float *w, int64_t out_each, int64_t in_each, int64_t taps, int64_t nr, float *out) {
+  for (int64_t m0 = 0; m0 < out_each; m0 += nr)
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t c = 0; c < in_each; ++c)
+        for (int64_t m = m0; m < m0 + nr; ++m) *out++ = m < out_each ? w[(m * in_each + c) * taps + tap] : 0;
+}
+
+static tercel_status pack(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *s, tercel_error *err) {
+  const int64_t group = tercel_node_int(node, "group"), out_each = w->dims[0] / group, in_each = w->dims[1];
+  const int64_t taps = tercel_dims_product(w->dims, 2, w->rank);
+  TERCEL_TRY(
+      tercel_conv_alloc_packed(node, (int64_t)tercel_gemm_packed_b_size(s->gemm, in_each * taps, out_each), s, err));
+  for (int64_t i = 0; i < group && s->packed != NULL; ++i)
+    pack_group((const float *)w->data + i * out_each * in_each * taps, out_each, in_each, taps, s->gemm->nr,
+               s->packed + i * s->packed_floats);
+  return TERCEL_OK;
+}
+
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
+                             tercel_kernel_state *out, tercel_error *err) {
+  (void)kernel;
+  (void)target;
+  return tercel_conv_prepare(node, pack, out, err);
+}
+
+/* ---- bind ---- */
+
+/* Rows a multiple of 4 KiB apart fall into the same set of the first-level cache. */
+static bool rows_collide(const tercel_conv_geometry *g, const tercel_conv_view *view) {
+  return g->in_channels * view->x.stride * (int64_t)sizeof(float) % 4096 == 0;
+}
+
+static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
+                          const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
+                          tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
+  (void)kernel;
+  const tercel_conv_state *s = state_data;
+  binding *b = tercel_arena_alloc(arena, sizeof *b);
+  if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
+  *b = (binding){0};
+  tercel_conv_geometry *g = &b->g;
+  TERCEL_TRY(tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], g, err));
+  TERCEL_TRY(
+      tercel_epilogue_bind(&s->epilogue, in + TERCEL_CONV_FIRST_EXTRA, out[0], 1, out[0]->rank - 1, &b->epilogue, err));
+  result->data = b;
+  result->workspace_bytes = b->epilogue.workspace_bytes;
+  if (tercel_tensor_num_elements(out[0]) == 0) return TERCEL_OK;
+  b->view = tercel_conv_get_view(g);
+  b->in_each = g->in_channels / g->group;
+  b->out_each = g->out_channels / g->group;
+  b->run.channels = tercel_min_i64(b->in_each, TERCEL_GEMM_KC);
+  b->run.taps = tercel_min_i64(TERCEL_GEMM_KC / tercel_max_i64(b->run.channels, 1), g->kernel_size);
+  b->copies = rows_collide(g, &b->view) && b->out_each > s->gemm->nr;
+  const int64_t k = b->in_each * g->kernel_size, kc = b->run.taps * b->run.channels;
+  b->blocks = tercel_gemm_cut(g->out_size, b->out_each, k, g->batch * g->group, s->gemm->mr, s->gemm->nr,
+                              tercel_max_i64(kc, 1) * s->gemm->nr * (int64_t)sizeof(float), false, target->num_threads);
+  size_t lists, rows, all;
+  if (!tercel_round_up_size((size_t)b->run.channels * sizeof(float), TERCEL_ALIGNMENT, &b->zeros_bytes) ||
+      !tercel_round_up_size((size_t)(b->run.taps * s->gemm->mr) * sizeof(float *), TERCEL_ALIGNMENT, &lists) ||
+      !tercel_round_up_size(b->copies ? (size_t)(kc * s->gemm->mr) * sizeof(float) : 0, TERCEL_ALIGNMENT, &rows) ||
+      !tercel_add_size(lists, rows, &b->thread_bytes) ||
+      !tercel_mul_size(b->thread_bytes, (size_t)target->num_threads, &all) ||
+      !tercel_add_size(all, b->zeros_bytes, &b->epilogue_at))
+    return tercel_fail_memory(err, SIZE_MAX, "conv");
+  result->workspace_bytes += b->epilogue_at;
+  return TERCEL_OK;
+}
+
+/* ---- run ---- */
+
+typedef struct job {
+  tercel_conv_run r;
+  const binding *b;
+  const float *zeros;
+} job;
+
+/* A block of the result in work. */
+typedef struct block {
+  const float *x, *weights; /* of the image's group; weights packed */
+  const float *bias;        /* NULL: 0 */
+  float *y;                 /* pixel 0, first channel of the group */
+  int64_t image, group, m0, m1, n0, n1;
+  const float **list;
+  float *rows;
+} block;
+
+/* Some taps' channels c0 .. c0 + channels; weights: k where they begin. */
+typedef struct run_part {
+  int64_t tap, taps, c0, channels, k0;
+  bool first, last;
+} run_part;
+
+/* Position in an axis, or -1 in the padding. */
+static int64_t position(const tercel_conv_axis *axis, int64_t output, int64_t tap) {
+  const int64_t at = output * axis->stride + tap * axis->dilation - axis->pad;
+  return at < axis->input ? at : -1;
+}
+
+/* Addresses of the run's taps for pixels m .. m + rows: list[tap * mr + pixel]. */
+static void list_rows(const job *j, const block *t, const run_part *part, int64_t m, int64_t rows) {
+  const tercel_conv_view *v = &j->b->view;
+  const int64_t mr = j->r.s->gemm->mr, channels = j->b->g.in_channels;
+  for (int64_t i = 0; i < part->taps; ++i) {
+    const int64_t tap = part->tap + i, ky = tap / v->x.kernel, kx = tap % v->x.kernel;
+    int64_t oy = m / v->x.output, ox = m % v->x.output, y = position(&v->y, oy, ky);
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t x = y < 0 ? -1 : position(&v->x, ox, kx);
+      t->list[i * mr + r] = x < 0 ? j->zeros : t->x + (y * v->x.input + x) * channels + part->c0;
+      if (++ox < v->x.output) continue;
+      ox = 0;
+      y = position(&v->y, ++oy, ky);
+    }
+  }
+}
+
+static void copy_rows(const job *j, const block *t, const run_part *part, int64_t rows) {
+  const int64_t mr = j->r.s->gemm->mr;
+  float *to = t->rows;
+  for (int64_t i = 0; i < part->taps; ++i)
+    for (int64_t r = 0; r < rows; ++r, to += part->channels) {
+      memcpy(to, t->list[i * mr + r], (size_t)part->channels * sizeof *to);
+      t->list[i * mr + r] = to;
+    }
+}
+
+/* Pixels m .. m + rows of the block, over all its channels. */
+static void run_rows(const job *j, const block *t, const run_part *part, int64_t m, int64_t rows) {
+  const tercel_gemm_kernels *gemm = j->r.s->gemm;
+  const binding *b = j->b;
+  const int64_t k = b->in_each * b->g.kernel_size, ld = b->g.out_channels;
+  const tercel_epilogue *epilogue = part->last ? &j->r.s->epilogue : NULL;
+  list_rows(j, t, part, m, rows);
+  if (b->copies) copy_rows(j, t, part, rows);
+  tercel_gemm_tile tile = {
+      .k = part->channels, .segments = part->taps, .a_rows = t->list, .c_row = ld, .alpha = 1, .add = !part->first};
+  if (epilogue != NULL && epilogue->form == TERCEL_EPILOGUE_CLAMP) {
+    tile.clamp = true;
+    tile.low = epilogue->low;
+    tile.high = epilogue->high;
+    epilogue = NULL;
+  }
+  for (int64_t n = t->n0; n < t->n1; n += gemm->nr) {
+    tile.cols = tercel_min_i64(t->n1 - n, gemm->nr);
+    tile.b = t->weights + n * k + part->k0 * gemm->nr;
+    tile.c = t->y + m * ld + n;
+    tile.col_bias = t->bias == NULL ? NULL : t->bias + n;
+    gemm->listed[rows - 1][(tile.cols - 1) / gemm->lanes](&tile);
+  }
+  if (epilogue != NULL)
+    epilogue->apply(epilogue, j->r.extras, t->image, m, t->group * b->out_each + t->n0, rows, t->n1 - t->n0,
+                    t->y + m * ld + t->n0, ld);
+}
+
+static void run_block(const job *j, const block *t) {
+  const binding *b = j->b;
+  const int64_t mr = j->r.s->gemm->mr, taps = b->g.kernel_size;
+  run_part part = {.first = true};
+  do { /* once even when there are no channels: the bias remains */
+    part.taps = tercel_min_i64(b->run.taps, taps - part.tap);
+    part.channels = tercel_min_i64(b->run.channels, b->in_each - part.c0);
+    const bool tap_done = part.c0 + part.channels == b->in_each;
+    part.last = tap_done && part.tap + part.taps == taps;
+    for (int64_t m = t->m0; m < t->m1; m += mr) run_rows(j, t, &part, m, tercel_min_i64(t->m1 - m, mr));
+    part.first = false;
+    part.k0 += part.taps * part.channels;
+    part.tap += tap_done ? part.taps : 0;
+    part.c0 = tap_done ? 0 : part.c0 + part.channels;
+  } while (!part.last);
+}
+
+static void run_blocks(void *arg, int64_t begin, int64_t end, int thread) {
+  const job *j = arg;
+  const binding *b = j->b;
+  const tercel_conv_geometry *g = &b->g;
+  uint8_t *space = j->r.workspace + b->zeros_bytes + (size_t)thread * b->thread_bytes;
+  const size_t list_bytes = (size_t)(b->run.taps * j->r.s->gemm->mr) * sizeof(float *);
+  block t = {.list = (const float **)(void *)space,
+             .rows =
+                 (float *)(void *)(space + ((list_bytes + TERCEL_ALIGNMENT - 1) & ~(size_t)(TERCEL_ALIGNMENT - 1)))};
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t n_block = i % b->blocks.n_blocks, rest = i / b->blocks.n_blocks;
+    const int64_t m_block = rest % b->blocks.m_blocks, outer = rest / b->blocks.m_blocks;
+    t.image = outer / g->group;
+    t.group = outer % g->group;
+    t.m0 = m_block * b->blocks.mc;
+    t.m1 = tercel_min_i64(t.m0 + b->blocks.mc, g->out_size);
+    t.n0 = n_block * b->blocks.nc;
+    t.n1 = tercel_min_i64(t.n0 + b->blocks.nc, b->out_each);
+    t.x = j->r.x + t.image * g->in_size * g->in_channels + t.group * b->in_each;
+    t.weights = j->r.s->packed + t.group * j->r.s->packed_floats;
+    t.bias = j->r.bias == NULL ? NULL : j->r.bias + t.group * b->out_each;
+    t.y = j->r.y + t.image * g->out_size * g->out_channels + t.group * b->out_each;
+    run_block(j, &t);
+  }
+}
+
+static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
+  (void)err;
+  const binding *b = r->binding;
+  const int64_t count = b->g.batch * b->g.group * b->blocks.m_blocks * b->blocks.n_blocks;
+  if (count == 0) return TERCEL_OK;
+  job j = {.b = b, .zeros = r->workspace};
+  tercel_conv_start(r, &b->epilogue, b->epilogue_at, &j.r);
+  memset(r->workspace, 0, b->zeros_bytes);
+  tercel_pool_run(r->pool, count, b->blocks.grain, run_blocks, &j);
+  return TERCEL_OK;
+}
+
+const tercel_kernel tercel_kernel_conv_nhwc = {.name = "conv.nhwc",
+                                               .op = TERCEL_OP_CONV,
+                                               .supports = supports,
+                                               .prepare = prepare,
+                                               .release = tercel_conv_release,
+                                               .bind = bind,
+                                               .run = run};
