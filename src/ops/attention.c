@@ -8,6 +8,7 @@
 
 static const char *const operand_names[] = {"q", "k", "v"};
 static const char *const score_names[] = {"raw", "capped", "biased", "softmax", NULL};
+static const char *const unseen_names[] = {"zero", "nan", "clear", NULL};
 typedef enum score_kind { SCORES_RAW, SCORES_CAPPED, SCORES_BIASED, SCORES_SOFTMAX } score_kind;
 
 /* ---- inference ----------------------------------------------------------------------------------------------------- */
@@ -146,6 +147,7 @@ static tercel_status infer_attention(tercel_infer *infer, tercel_error *err) {
 static tercel_status verify(const tercel_node *node, tercel_error *err) {
   int kind;
   TERCEL_TRY(tercel_node_choice(node, "scores", score_names, &kind, err));
+  TERCEL_TRY(tercel_node_choice(node, "unseen", unseen_names, &kind, err));
   for (int i = 0; i < 2; ++i) {
     const char *name = i == 0 ? "left" : "right";
     if (tercel_node_int(node, name) < -1)
@@ -187,6 +189,7 @@ tercel_status tercel_attention_get_geometry(const tercel_node *node, const terce
       .heads = heads,
       .group = heads == 0 ? 1 : heads / k_heads,
       .softcap = tercel_node_float(node, "softcap"),
+      .fill = tercel_node_float(node, "fill"),
       .causal = tercel_node_int(node, "causal") != 0,
       .left = tercel_node_int(node, "left"),
       .right = tercel_node_int(node, "right"),
@@ -194,6 +197,9 @@ tercel_status tercel_attention_get_geometry(const tercel_node *node, const terce
       .lengths = tercel_input_tensor(in, num_inputs, TERCEL_ATTENTION_LENGTHS),
       .sinks = tercel_input_tensor(in, num_inputs, TERCEL_ATTENTION_SINKS),
   };
+  int unseen;
+  TERCEL_TRY(tercel_node_choice(node, "unseen", unseen_names, &unseen, err));
+  out->unseen = (tercel_attention_unseen)unseen;
   int64_t v_rows, k_size;
   out->q = strides_of(q, heads, &out->queries, &out->head_size);
   out->k = strides_of(k, k_heads, &out->keys, &k_size);
@@ -243,9 +249,8 @@ typedef struct job {
   double *row;                   /* one score a key, and one of the sink */
 } job;
 
-/* A key that the query doesn't see, whatever its score is. */
-static bool is_unseen(const job *j, int64_t mask_row, int64_t key, int64_t begin, int64_t end) {
-  if (key < begin || key >= end) return true;
+/* A key that a mask of bools hides. */
+static bool is_masked(const job *j, int64_t mask_row, int64_t key) {
   return j->mask != NULL && j->mask->dtype == TERCEL_DTYPE_BOOL && tercel_tensor_get_i64(j->mask, mask_row + key) == 0;
 }
 
@@ -290,16 +295,18 @@ static void weigh_keys(const job *j, int64_t n, int64_t h, int64_t i) {
   for (int64_t key = 0; g->softcap > 0 && key < g->keys; ++key) j->row[key] = cap(j, j->row[key]);
   give_scores(j, SCORES_CAPPED, out_row);
   for (int64_t key = 0; key < g->keys; ++key) {
-    const bool unseen = is_unseen(j, mask_row, key, begin, end);
-    const double bias = unseen ? -INFINITY : bias_of(j, mask_row, key);
-    j->row[key] = unseen ? -INFINITY : tercel_round_to(j->dtype, j->row[key] + bias);
+    const bool outside = key < begin || key >= end, unseen = outside || is_masked(j, mask_row, key);
+    const double bias = outside ? -INFINITY : unseen ? g->fill : bias_of(j, mask_row, key);
+    j->row[key] = tercel_round_to(j->dtype, unseen ? bias : j->row[key] + bias);
     hidden = hidden && bias == -INFINITY;
   }
   give_scores(j, SCORES_BIASED, out_row);
   for (int64_t key = 0; hidden && key < g->keys; ++key) j->row[key] = -INFINITY; /* a NaN there counts for nothing */
   for (int64_t key = 0; key < g->keys; ++key) j->row[key] = tercel_round_to(j->precision, j->row[key]);
   if (g->sinks != NULL) j->row[g->keys] = tercel_round_to(j->precision, tercel_tensor_get_f64(g->sinks, h));
-  tercel_softmax_in(j->precision, j->row, g->keys + (g->sinks != NULL), true);
+  tercel_softmax_in(j->precision, j->row, g->keys + (g->sinks != NULL), g->unseen != TERCEL_UNSEEN_NAN);
+  const bool clear = g->unseen == TERCEL_UNSEEN_CLEAR && g->keys > 0 && isnan(j->row[0]); /* then they all are */
+  for (int64_t key = 0; clear && key < g->keys; ++key) j->row[key] = 0;
   for (int64_t key = 0; key < g->keys; ++key) j->row[key] = tercel_round_to(j->dtype, j->row[key]);
   give_scores(j, SCORES_SOFTMAX, out_row);
 }
@@ -360,6 +367,9 @@ static const tercel_attr_spec attrs[] = {
     {"causal", TERCEL_ATTR_INT, false, 0, NULL, "1: no key behind the query's own place is seen"},
     {"left", TERCEL_ATTR_INT, false, -1, NULL, "keys that are seen before the query's place; -1: all"},
     {"right", TERCEL_ATTR_INT, false, -1, NULL, "keys that are seen behind the query's place; -1: all"},
+    {"fill", TERCEL_ATTR_FLOAT, false, -INFINITY, NULL, "score of a key that a mask of bools hides"},
+    {"unseen", TERCEL_ATTR_STRING, false, 0, "zero",
+     "what a query gives that sees no key: zero; nan, as softmax does; clear: 0, as where a weight is NaN"},
     {"precision", TERCEL_ATTR_DTYPE, false, TERCEL_DTYPE_NONE, NULL, "of the softmax; none: q's"},
     {"scores", TERCEL_ATTR_STRING, false, 0, "raw", "what output 1 shows: raw, capped, biased, softmax"},
     {NULL, 0, false, 0, NULL, NULL},

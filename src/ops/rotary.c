@@ -56,9 +56,10 @@ static tercel_status infer_rotary(tercel_infer *infer, tercel_error *err) {
 /* ---- evaluation ---------------------------------------------------------------------------------------------------- */
 
 /* Row r of (N, S): where its cosines and sines begin. */
-static tercel_status find_angles(const tercel_eval *eval, int64_t r, int64_t half, int64_t *out, tercel_error *err) {
+static tercel_status find_angles(const tercel_eval *eval, int64_t r, int64_t rows, int64_t half, int64_t *out,
+                                 tercel_error *err) {
   const tercel_tensor *positions = tercel_input_tensor(eval->in, eval->num_inputs, 3);
-  int64_t at = r;
+  int64_t at = eval->in[1]->dims[0] == 1 ? r % rows : r;
   if (positions != NULL)
     TERCEL_TRY(tercel_pick_index(eval->node, tercel_tensor_get_i64(positions, r), eval->in[1]->dims[0], 0, &at, err));
   *out = at * half;
@@ -79,12 +80,13 @@ static void turn(const tercel_eval *eval, int64_t base, int64_t n, int64_t half,
 }
 
 tercel_status tercel_rotary_check(const tercel_node *node, const tercel_tensor *const *in, size_t num_inputs,
-                                  int64_t rows, int64_t half, tercel_error *err) {
+                                  int64_t batch, int64_t rows, int64_t half, tercel_error *err) {
   const tercel_tensor *positions = tercel_input_tensor(in, num_inputs, 3);
-  bool fits = positions == NULL || tercel_tensor_num_elements(positions) == rows;
+  bool fits = positions == NULL || tercel_tensor_num_elements(positions) == batch * rows;
   for (size_t i = 1; i < 3; ++i) {
     fits = fits && in[i]->dims[in[i]->rank - 1] == half && tercel_tensor_same_shape(in[i], in[1]);
-    fits = fits && (positions != NULL || tercel_tensor_num_elements(in[i]) == rows * half);
+    const bool one_for_all = in[i]->dims[0] == 1 && in[i]->dims[1] == rows;
+    fits = fits && (positions != NULL || one_for_all || (in[i]->dims[0] == batch && in[i]->dims[1] == rows));
   }
   return fits ? TERCEL_OK
               : tercel_node_fail(node, err, TERCEL_INVALID_ARGUMENT, "cosines, sines or positions of another shape");
@@ -96,10 +98,10 @@ static tercel_status eval_rotary(tercel_eval *eval, tercel_error *err) {
   const int64_t heads = packed ? tercel_node_int(eval->node, "heads") : x->dims[1];
   const int64_t rows = packed ? x->dims[1] : x->dims[2], n = packed ? x->dims[2] / heads : x->dims[3];
   const int64_t dims = tercel_node_int(eval->node, "dims"), half = (dims != 0 ? dims : n) / 2;
-  TERCEL_TRY(tercel_rotary_check(eval->node, eval->in, eval->num_inputs, x->dims[0] * rows, half, err));
+  TERCEL_TRY(tercel_rotary_check(eval->node, eval->in, eval->num_inputs, x->dims[0], rows, half, err));
   for (int64_t r = 0; r < x->dims[0] * rows; ++r) {
     int64_t angles = 0;
-    TERCEL_TRY(find_angles(eval, r, half, &angles, err));
+    TERCEL_TRY(find_angles(eval, r, rows, half, &angles, err));
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t row = packed ? r * heads + h : (r / rows * heads + h) * rows + r % rows;
       turn(eval, row * n, n, half, angles, interleaved);

@@ -77,11 +77,29 @@ static void test_specials(void **state) {
              &(check_options){.tolerance = {.scale = 16}});
 }
 
+/* A query that sees nothing, one that sees something, and one whose only score is NaN. */
+static void test_unseen(void **state) {
+  (void)state;
+  static const char *const ways[] = {"{softcap = 0}", "{unseen = \"nan\"}", "{unseen = \"clear\"}", "{fill = -1e9}",
+                                     "{fill = -3.4028234663852886e+38, unseen = \"nan\"}"};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "(%%q: f32[1, 1, 4, 4], %%v: f32[1, 1, 3, 5]) { %%k: f32[1, 1, 3, 4] = constant data(nan, 0, 0, 0, 1, 2, 3, "
+        "4, 4, 3, 2, 1)\n%%m: bool[4, 3] = constant data(0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 0)\n"
+        "%%y = attention(%%q, %%k, %%v, %%m) %s return %%y }",
+        ways[i]);
+    check_text(text, &(check_options){.tolerance = {.scale = 16}});
+  }
+}
+
 static void test_rotary(void **state) {
   (void)state;
   static const char *const graphs[][3] = {
       {"%q: f32[2, 3, 5, 64], %c: f32[2, 5, 32], %s: f32[2, 5, 32]", "%q, %c, %s", ""},
       {"%q: f32[2, 5, 66], %c: f32[9, 7], %s: f32[9, 7], %i: i64[2, 5]", "%q, %c, %s, %i", "heads = 3, dims = 14, "},
+      {"%q: f32[3, 2, 5, 8], %c: f32[1, 5, 4], %s: f32[1, 5, 4]", "%q, %c, %s", ""},
       {"%q: f32[1, 2, 1, 6], %c: f32[9, 3], %s: f32[9, 3], %i: i64[1, 1]", "%q, %c, %s, %i", ""},
   };
   for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
@@ -110,6 +128,7 @@ static void test_times(void **state) {
 int main(int argc, char **argv) {
   check_start(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_specials),
-                                     cmocka_unit_test(test_rotary), cmocka_unit_test(test_times)};
+                                     cmocka_unit_test(test_unseen), cmocka_unit_test(test_rotary),
+                                     cmocka_unit_test(test_times)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,7 +175,7 @@ static void weigh(const item *t, int64_t r, int64_t j, int64_t n) {
   if (mask != NULL) {
     const int64_t at = place_of(t, &g->mask, r) + j + begin;
     if (mask->dtype == TERCEL_DTYPE_BOOL)
-      kernels->hide(s + begin, (const uint8_t *)mask->data + at, end - begin);
+      kernels->hide(s + begin, (const uint8_t *)mask->data + at, end - begin, (float)g->fill);
     else
       kernels->add(s + begin, (const float *)mask->data + at, end - begin);
   }
@@ -214,9 +214,13 @@ static void run_item(const job *j, int64_t index, int thread) {
     for (int64_t r = 0; r < t.count; ++r) weigh(&t, r, at, n);
     mix(&t, v + at * g->v.row, n);
   }
+  const float of_unseen = g->unseen == TERCEL_UNSEEN_NAN && g->keys > 0 ? NAN : 0;
   for (int64_t r = 0; r < t.count; ++r) {
-    const float share = t.sums[r] == 0 ? 0 : 1 / t.sums[r]; /* no key seen: 0 */
-    j->kernels->scale(t.out + r * g->value_size, g->value_size, share, j->y + place_of(&t, &g->y, r));
+    const float share = t.sums[r] == 0 ? of_unseen : 1 / t.sums[r];
+    if (g->unseen == TERCEL_UNSEEN_CLEAR && isnan(share))
+      memset(j->y + place_of(&t, &g->y, r), 0, (size_t)g->value_size * sizeof(float));
+    else
+      j->kernels->scale(t.out + r * g->value_size, g->value_size, share, j->y + place_of(&t, &g->y, r));
   }
 }
 

@@ -33,7 +33,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   (void)target;
-  return tercel_conv_prepare(node, out, err);
+  return tercel_conv_prepare(node, NULL, out, err);
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,

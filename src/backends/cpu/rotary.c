@@ -20,13 +20,14 @@ typedef struct job {
   int64_t head_stride, row_stride;
   const float *x, *cosines, *sines;
   const tercel_tensor *positions; /* NULL: a row's angles stand at its own place */
+  bool one_for_all;               /* and are those of every batch entry */
   int64_t num_positions;
   float *y;
 } job;
 
 /* Negative positions count from the end; they were checked. */
 static int64_t angles_of(const job *j, int64_t r) {
-  if (j->positions == NULL) return r * j->half;
+  if (j->positions == NULL) return (j->one_for_all ? r % j->rows : r) * j->half;
   const int64_t at = tercel_tensor_get_i64(j->positions, r);
   return (at < 0 ? at + j->num_positions : at) * j->half;
 }
@@ -66,13 +67,14 @@ static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
            .sines = run->in[2]->data,
            .positions = tercel_input_tensor(run->in, run->num_inputs, 3),
            .num_positions = run->in[1]->dims[0],
+           .one_for_all = run->in[1]->dims[0] == 1,
            .y = run->out[0]->data};
   j.size = packed ? x->dims[2] / j.heads : x->dims[3];
   j.half = (dims != 0 ? dims : j.size) / 2;
   j.head_stride = packed ? j.size : j.rows * j.size;
   j.row_stride = packed ? j.heads * j.size : j.size;
   const int64_t rows = x->dims[0] * j.rows;
-  TERCEL_TRY(tercel_rotary_check(run->node, run->in, run->num_inputs, rows, j.half, err));
+  TERCEL_TRY(tercel_rotary_check(run->node, run->in, run->num_inputs, x->dims[0], j.rows, j.half, err));
   TERCEL_TRY(check_positions(run, &j, rows, err));
   if (rows > 0) tercel_pool_run(run->pool, rows, GRAIN_ELEMENTS / (j.heads * j.size + 1) + 1, run_rows, &j);
   return TERCEL_OK;

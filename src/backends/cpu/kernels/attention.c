@@ -23,8 +23,8 @@ static void add(float *s, const float *mask, int64_t n) {
   if (i < n) vf_store_n(s + i, vf_load_n(s + i, n - i) + vf_load_n(mask + i, n - i), n - i);
 }
 
-static void hide(float *s, const uint8_t *mask, int64_t n) {
-  for (int64_t i = 0; i < n; i++) s[i] = mask[i] != 0 ? s[i] : -INFINITY;
+static void hide(float *s, const uint8_t *mask, int64_t n, float fill) {
+  for (int64_t i = 0; i < n; i++) s[i] = mask[i] != 0 ? s[i] : fill;
 }
 
 static float step(float *s, int64_t n, float *largest, float *sum) {

@@ -14,8 +14,8 @@ typedef struct tercel_attention_kernels {
   void (*cap)(float *s, int64_t n, float softcap);
   /* s[i] += mask[i] */
   void (*add)(float *s, const float *mask, int64_t n);
-  /* s[i] = -infinity where mask[i] is 0 */
-  void (*hide)(float *s, const uint8_t *mask, int64_t n);
+  /* s[i] = fill where mask[i] is 0 */
+  void (*hide)(float *s, const uint8_t *mask, int64_t n, float fill);
   /* s[i] = e^(s[i] - m), m the largest of *largest and the s[i]; *sum becomes what it was times e^(*largest - m), plus the s[i]; *largest
    * becomes m.  Returns that factor.  Scores of -infinity count as 0, even if there are no others; a NaN makes the sum NaN.  Start: -infinity, 0. */
   float (*step)(float *s, int64_t n, float *largest, float *sum);
