@@ -1,214 +1,256 @@
 /* Attention written out in its parts, as one operator, whose kernel never stores the scores of all queries.
  *
- *     softmax(scale Q K' [+ mask ...]) V          Q: N, H, S, D    K: N, H, T, D    V: N, H, T, E
+ *     softmax(scale Q K' [masked ...]) V          Q: N, H, S, D    K: N, H, T, D    V: N, H, T, E
  *
  * Operands by heads that were only just transposed from rows (N, S, H, D) are read from those, and the result is given so too,
- * so that the transposes around it go.  Scales were folded into the product before (fold-scale).  Several addends of the scores
- * (a position's bias, a mask of padding) become one mask. */
-#include "optimize/pattern.h"
+ * so that the transposes around it go.  Factors next to the product were folded into it before (fold-scale).  What softmax gives where a query
+ * sees no key, the operator gives too. */
+#include "optimize/attention.h"
+
+#include <math.h>
+#include <string.h>
+
 #include "optimize/shapes.h"
-
-enum { RANK = 4, MAX_MASKS = 3 };
-
-typedef struct attention {
-  tercel_value *q, *k, *v;
-  tercel_value *masks[MAX_MASKS];
-  int num_masks;
-  double scale;
-} attention;
-
-static tercel_dim dim_of(const tercel_value *value, int i) { return value->type.shape.dims[i]; }
 
 /* ---- match ---- */
 
-/* How many additions lie between the value and a product; -1 when it is no sum with one. */
-static int depth_of_product(const tercel_value *value, int most) {
-  const tercel_node *const node = value->producer;
-  if (tercel_is(node, TERCEL_OP_MATMUL)) return 0;
-  if (most == 0 || tercel_single_fn(node) != TERCEL_FN_ADD) return -1;
-  const int left = depth_of_product(node->inputs[0], most - 1), right = depth_of_product(node->inputs[1], most - 1);
-  if (left < 0 && right < 0) return -1;
-  return 1 + (left < 0 || (right >= 0 && right < left) ? right : left);
+/* value = max(*x) over the last axis */
+static bool match_row_maximum(const tercel_value *value, const tercel_value **x) {
+  const tercel_node *const reduce = tercel_producer(value, TERCEL_OP_REDUCE);
+  const char *const kind = reduce ? tercel_node_string(reduce, "kind") : NULL;
+  int64_t number;
+  size_t count = 0;
+  if (!kind || strcmp(kind, "max") != 0 || !tercel_node_int(reduce, "keepdims")) return false;
+  const int64_t *axes = tercel_node_ints(reduce, "axes", &count);
+  if (!axes && tercel_constant_ints(tercel_node_input(reduce, 1), &number, 1, &count)) axes = &number;
+  *x = reduce->inputs[0];
+  return axes && count == 1 && (*axes == -1 || *axes == (*x)->type.shape.rank - 1);
 }
 
-/* The scores' part of a sum, where the product is nearer, and its addend. */
-static bool split_sum(const tercel_node *add, tercel_value **scores, tercel_value **addend) {
-  const int left = depth_of_product(add->inputs[0], MAX_MASKS), right = depth_of_product(add->inputs[1], MAX_MASKS);
-  if (left < 0 && right < 0) return false;
-  const int side = left < 0 || (right >= 0 && right < left);
-  *scores = add->inputs[side];
-  *addend = add->inputs[1 - side];
-  return true;
-}
-
-/* A mask's dims broadcast to the scores', but its last dim must be the number of keys. */
-static bool is_mask(const tercel_pattern *p, const tercel_value *mask, const tercel_value *scores) {
-  const int rank = mask->type.shape.rank;
-  if (rank < 1 || !tercel_broadcasts_to(&mask->type.shape, &scores->type.shape)) {
-    char shapes[TERCEL_REASON_MAX];
-    return tercel_pattern_miss(p, "a mask not known to fit the scores: %s",
-                               tercel_describe_broadcast(mask, scores, shapes));
+/* The rows to clear, as a condition: those with a NaN, or those whose mask is -infinity throughout, as ONNX defines its operator. */
+static bool match_cleared(tercel_pattern *p, const tercel_node *select, tercel_attention_match *out) {
+  double number;
+  const tercel_node *const is_nan = tercel_fn_node(select->inputs[0], TERCEL_FN_IS_NAN);
+  const tercel_node *const equal = tercel_fn_node(select->inputs[0], TERCEL_FN_EQUAL);
+  if (!tercel_scalar(select->inputs[1], &number) || number != 0) return false;
+  if (is_nan && is_nan->inputs[0] == select->inputs[2]) {
+    out->unseen = "clear";
+    tercel_pattern_add(p, is_nan);
+    return true;
   }
-  if (dim_of(mask, rank - 1) != dim_of(scores, RANK - 1))
-    return tercel_pattern_miss(p, "'%.100s', which is added to the scores, is broadcast over the keys", mask->name);
+  out->unseen = "zero";
+  return equal && tercel_scalar(equal->inputs[1], &number) && number == -INFINITY &&
+         match_row_maximum(equal->inputs[0], &out->row_mask);
+}
+
+/* The weights: a softmax, or one with some rows cleared. */
+static const tercel_node *match_softmax(tercel_pattern *p, tercel_value *weights, tercel_attention_match *out) {
+  const tercel_node *const select = tercel_fn_node(weights, TERCEL_FN_SELECT);
+  out->unseen = "nan";
+  if (!select) return tercel_producer(weights, TERCEL_OP_SOFTMAX);
+  if (!match_cleared(p, select, out)) return NULL;
+  tercel_pattern_add(p, select);
+  return tercel_producer(select->inputs[2], TERCEL_OP_SOFTMAX);
+}
+
+/* Factors between the masks and the product, a soft cap among them: c tanh(x / c). */
+static bool match_scale(tercel_pattern *p, tercel_value **scores, tercel_attention_match *out) {
+  double factor;
+  tercel_pattern_scaled(p, *scores, scores, &out->scale);
+  const tercel_node *const tanh_node = tercel_pattern_fn(p, *scores, TERCEL_FN_TANH);
+  if (!tanh_node) return true;
+  if (!(out->scale > 0)) return tercel_pattern_miss(p, "scores are capped at %.9g", out->scale);
+  out->softcap = out->scale;
+  tercel_pattern_scaled(p, tanh_node->inputs[0], scores, &factor);
+  out->scale *= factor;
   return true;
 }
 
-/* What is added to the scores, the outermost first; *scores becomes the bare product's. */
-static bool match_masks(tercel_pattern *p, tercel_value **scores, attention *out) {
-  for (const tercel_node *add; (add = tercel_fn_node(*scores, TERCEL_FN_ADD));) {
-    tercel_value *addend;
-    if (!split_sum(add, scores, &addend)) return false;
-    if (out->num_masks == MAX_MASKS) return tercel_pattern_miss(p, "more than %d masks are added", MAX_MASKS);
-    if (!is_mask(p, addend, *scores)) return false;
-    tercel_pattern_add(p, add);
-    out->masks[out->num_masks++] = addend;
-  }
-  return true;
-}
-
-/* By heads, of the whole operands, and not fused with anything yet. */
+/* Of the whole operands, and not fused with anything yet. */
 static bool is_plain_product(const tercel_pattern *p, const tercel_node *matmul) {
-  for (uint32_t i = 0; i < 2; i++)
-    if (matmul->inputs[i]->type.shape.rank != RANK)
-      return tercel_pattern_miss(p, "'%.80s' has rank %d, not %d: batch, heads, rows, size", matmul->inputs[i]->name,
-                                 matmul->inputs[i]->type.shape.rank, RANK);
-  if (tercel_node_int(matmul, "trans_a"))
-    return tercel_pattern_miss(p, "'%.100s' is read transposed", matmul->inputs[0]->name);
+  const int rank = matmul->outputs[0]->type.shape.rank;
+  for (uint32_t i = 0; i < 2; i++) {
+    const tercel_value *const operand = matmul->inputs[i];
+    if (operand->type.shape.rank != rank || (rank != 3 && rank != 4))
+      return tercel_pattern_miss(p, "'%.80s' has rank %d, not 4: batch, heads, rows, size (or 3: both, rows, size)",
+                                 operand->name, operand->type.shape.rank);
+  }
   if (matmul->num_inputs > 2 || tercel_node_program(matmul, "epilogue"))
     return tercel_pattern_miss(p, "'%.100s' has a bias or was fused with what follows it", matmul->name);
   return true;
 }
 
-/* Batch and heads are the same of all three, and each key has a value. */
-static bool agree(const tercel_pattern *p, const attention *a) {
-  const tercel_value *const others[] = {a->k, a->v};
-  for (int i = 0; i < 2; i++)
-    for (int d = 0; d < 2; d++)
-      if (dim_of(a->q, d) != dim_of(others[i], d))
-        return tercel_pattern_miss(p, "'%.80s' and '%.80s' are not known to have the same %s", a->q->name,
-                                   others[i]->name, d ? "heads" : "batch");
-  if (dim_of(a->k, 2) != dim_of(a->v, 2))
-    return tercel_pattern_miss(p, "'%.80s' and '%.80s' are not known to have as many rows", a->k->name, a->v->name);
+/* Batch and heads are the same of all three, or divide those of the queries, and each key has a value. */
+static bool agree(const tercel_pattern *p, const tercel_attention_match *m) {
+  const tercel_heads *const others[] = {&m->k, &m->v};
+  for (int i = 0; i < 2; i++) {
+    const tercel_value *const q = m->q.value, *const other = others[i]->value;
+    if (tercel_dim_at(q, 0) != tercel_dim_at(other, 0))
+      return tercel_pattern_miss(p, "'%.80s' and '%.80s' are not known to have the same batch", q->name, other->name);
+    if (m->is_merged) continue;
+    const tercel_dim heads = tercel_dim_at(q, 1), own = tercel_dim_at(other, 1);
+    const bool shared = tercel_dim_is_known(heads) && own > 0 && heads % own == 0;
+    if (tercel_dim_at(m->k.value, 1) != tercel_dim_at(m->v.value, 1) || (heads != own && !shared))
+      return tercel_pattern_miss(p, "'%.80s' and '%.80s' are not known to have the same heads", q->name, other->name);
+  }
+  if (tercel_heads_size(&m->q) != tercel_heads_size(&m->k))
+    return tercel_pattern_miss(p, "'%.80s' and '%.80s' are not known to have the same size of heads", m->q.value->name,
+                               m->k.value->name);
+  if (tercel_heads_rows(&m->k) != tercel_heads_rows(&m->v))
+    return tercel_pattern_miss(p, "'%.80s' and '%.80s' are not known to have as many rows", m->k.value->name,
+                               m->v.value->name);
   return true;
 }
 
-/* The softmax that makes the weights, or of which they are what is no NaN: attention gives 0 where a query sees no key. */
-static const tercel_node *match_softmax(tercel_pattern *p, const tercel_value *weights) {
-  double zero;
-  const tercel_node *const select = tercel_fn_node(weights, TERCEL_FN_SELECT);
-  const tercel_node *const is_nan = select ? tercel_fn_node(select->inputs[0], TERCEL_FN_IS_NAN) : NULL;
-  if (!is_nan) return tercel_producer(weights, TERCEL_OP_SOFTMAX);
-  if (!tercel_scalar(select->inputs[1], &zero) || zero != 0 || is_nan->inputs[0] != select->inputs[2]) return NULL;
-  tercel_pattern_add(p, select);
-  tercel_pattern_add(p, is_nan);
-  return tercel_producer(select->inputs[2], TERCEL_OP_SOFTMAX);
+/* softmax(...) V, or V' softmax(...)', which gives the result with its last two dims swapped. */
+static const tercel_node *match_weights(tercel_pattern *p, const tercel_node *node, tercel_attention_match *out) {
+  for (uint32_t side = 0; side < 2; side++) {
+    const bool is_turned = tercel_node_int(node, side ? "trans_b" : "trans_a");
+    if (is_turned != (side == 1)) continue;
+    tercel_pattern at = *p;
+    const tercel_node *const softmax = match_softmax(&at, tercel_behind_views(&at, node->inputs[side], NULL), out);
+    if (!softmax) continue;
+    *p = at;
+    out->gives_turned = side;
+    out->v.value = node->inputs[1 - side];
+    out->v.is_turned = side ? !tercel_node_int(node, "trans_a") : tercel_node_int(node, "trans_b");
+    return softmax;
+  }
+  return NULL;
+}
+
+static bool match_product(const tercel_pattern *p, const tercel_node *product, const tercel_node *node,
+                          tercel_attention_match *out) {
+  if (!is_plain_product(p, product) || !is_plain_product(p, node)) return false;
+  const double factor = tercel_node_float(node, "alpha");
+  out->scale *= tercel_node_float(product, "alpha");
+  if (!(out->scale > 0) || factor != 1)
+    return tercel_pattern_miss(p, "a factor of %.9g", out->scale > 0 ? factor : out->scale);
+  out->q = (tercel_heads){product->inputs[0], tercel_node_int(product, "trans_a") != 0};
+  out->k = (tercel_heads){product->inputs[1], tercel_node_int(product, "trans_b") == 0};
+  out->is_merged = product->outputs[0]->type.shape.rank == 3;
+  if (node->outputs[0]->type.shape.rank != product->outputs[0]->type.shape.rank)
+    return tercel_pattern_miss(p, "'%.80s' and '%.80s' have different ranks", product->name, node->name);
+  return true;
+}
+
+/* The view that gives merged rows (N H, S, E) their heads back, when nothing else reads them. */
+static tercel_node *find_unmerge(const tercel_node *node, const tercel_shape *split) {
+  const tercel_value *const result = node->outputs[0];
+  tercel_node *const view = tercel_has_one_use(result) ? result->uses[0].node : NULL;
+  if (!view || !(view->op->flags & TERCEL_OP_VIEW)) return NULL;
+  const tercel_shape *const to = &view->outputs[0]->type.shape;
+  for (int i = 0; i < 2; i++)
+    if (to->rank != 4 || to->dims[i] != split->dims[i] || to->dims[i + 2] != tercel_dim_at(result, i - 2)) return NULL;
+  return view;
+}
+
+/* Merged operands that come from heads are read by heads, and the view that splits the result is the root. */
+static void split_heads(tercel_pattern *p, const tercel_shape *split, tercel_attention_match *out) {
+  const tercel_value *const q = out->q.value;
+  const tercel_node *const view = q->producer;
+  if (!split && view && view->op->flags & TERCEL_OP_VIEW && view->inputs[0]->type.shape.rank == 4)
+    split = &view->inputs[0]->type.shape;
+  tercel_node *const unmerge = split ? find_unmerge(p->nodes[0], split) : NULL;
+  if (!unmerge || !tercel_split_heads(out, split)) return;
+  const tercel_node *const product = p->nodes[0];
+  p->nodes[0] = unmerge;
+  tercel_pattern_add(p, product);
 }
 
 /* node: the product of weights and values.  False with a miss when there is a softmax of products that does not fit. */
-static bool match(tercel_pattern *p, const tercel_node *node, attention *out) {
-  const tercel_node *const softmax = match_softmax(p, node->inputs[0]);
+static bool match(tercel_pattern *p, const tercel_node *node, tercel_attention_match *out) {
+  const tercel_shape *split = NULL;
+  const tercel_node *const softmax = match_weights(p, node, out);
   if (!softmax || !tercel_is_f32(node->outputs[0]) || tercel_node_int(softmax, "log")) return false;
-  tercel_value *scores = softmax->inputs[0];
   tercel_pattern_add(p, softmax);
-  if (!match_masks(p, &scores, out)) return false;
+  tercel_value *scores = tercel_behind_views(p, softmax->inputs[0], &split);
+  if (!tercel_match_masks(p, &scores, out) || !match_scale(p, &scores, out)) return false;
+  scores = tercel_behind_views(p, scores, &split);
   const tercel_node *const product = tercel_producer(scores, TERCEL_OP_MATMUL);
   if (!product) return tercel_pattern_miss(p, "'%.100s', of which the softmax is, is no product", scores->name);
   const int64_t axis = tercel_node_int(softmax, "axis");
-  if (axis != -1 && axis != scores->type.shape.rank - 1)
+  if (axis != -1 && axis != softmax->inputs[0]->type.shape.rank - 1)
     return tercel_pattern_miss(p, "'%.100s' is not over the keys, but over axis %lld", softmax->name, (long long)axis);
-  if (!tercel_node_int(product, "trans_b"))
-    return tercel_pattern_miss(p, "'%.100s' holds a column a key", product->inputs[1]->name);
-  if (tercel_node_int(node, "trans_b"))
-    return tercel_pattern_miss(p, "'%.100s' holds a column a value", node->inputs[1]->name);
-  if (!is_plain_product(p, product) || !is_plain_product(p, node)) return false;
+  if (!match_product(p, product, node, out)) return false;
   tercel_pattern_add(p, product);
-  out->scale = tercel_node_float(product, "alpha");
-  if (!(out->scale > 0) || tercel_node_float(node, "alpha") != 1)
-    return tercel_pattern_miss(p, "a factor of %.9g", out->scale > 0 ? tercel_node_float(node, "alpha") : out->scale);
-  out->q = product->inputs[0];
-  out->k = product->inputs[1];
-  out->v = node->inputs[1];
-  return agree(p, out);
+  for (int i = 0; i < out->num_masks; i++)
+    if (out->masks[i].scores->type.shape.rank == 4) split = &out->masks[i].scores->type.shape;
+  if (out->row_mask && (out->num_masks != 1 || out->masks[0].is_select || out->masks[0].mask != out->row_mask))
+    return tercel_pattern_miss(p, "rows are cleared by '%.100s', which is not the mask", out->row_mask->name);
+  if (out->is_merged) split_heads(p, split, out);
+  tercel_strip_repeats(out);
+  return agree(p, out) && tercel_masks_fit(p, out);
 }
 
 /* ---- rewrite ---- */
 
-/* The value as rows of all heads' parts (N, S, H * D), when it was transposed from those; else as it is. */
-static tercel_status pack(tercel_value *by_heads, tercel_node *before, tercel_value **out, tercel_error *err) {
-  size_t count;
-  int64_t target[TERCEL_MAX_RANK];
-  const tercel_node *const transpose = tercel_producer(by_heads, TERCEL_OP_TRANSPOSE);
-  const int64_t *const perm = transpose ? tercel_node_ints(transpose, "perm", &count) : NULL;
-  const tercel_dim heads = dim_of(by_heads, 1), size = dim_of(by_heads, 3);
-  *out = by_heads;
-  if (!perm || perm[0] != 0 || perm[1] != 2 || perm[2] != 1 || perm[3] != 3 || !tercel_dim_is_known(heads) ||
-      !tercel_dim_is_known(size))
-    return TERCEL_OK;
-  const tercel_shape *const from = &transpose->inputs[0]->type.shape;
-  const tercel_shape rows = {3, {from->dims[0], from->dims[1], heads * size}};
-  if (!tercel_reshape_target(from, &rows, target)) return TERCEL_OK;
-  tercel_node *reshape;
-  TERCEL_TRY(tercel_add_reshape(transpose->inputs[0], target, rows.rank, transpose, before, &reshape, err));
-  *out = reshape->outputs[0];
-  return TERCEL_OK;
-}
-
 /* Rows as the result by heads that the graph goes on with. */
-static tercel_status unpack(const attention *a, tercel_node *made, tercel_node *before, tercel_node **out,
-                            tercel_error *err) {
-  static const int64_t swap_rows_and_heads[RANK] = {0, 2, 1, 3};
+static tercel_status unpack(const tercel_attention_match *m, tercel_value *rows, const tercel_node *made,
+                            tercel_node *before, tercel_value **out, tercel_error *err) {
+  static const int64_t swap_rows_and_heads[] = {0, 2, 1, 3};
   int64_t target[TERCEL_MAX_RANK];
-  const tercel_value *const rows = made->outputs[0];
-  const tercel_shape shape = {RANK, {dim_of(rows, 0), dim_of(rows, 1), dim_of(a->q, 1), dim_of(a->v, 3)}};
+  const tercel_shape shape = {
+      4, {tercel_dim_at(rows, 0), tercel_dim_at(rows, 1), tercel_dim_at(m->q.value, 1), tercel_heads_size(&m->v)}};
   if (!tercel_reshape_target(&rows->type.shape, &shape, target))
     return tercel_fail(err, TERCEL_INTERNAL, "attention '%s': its rows have no shape by heads", made->name);
-  tercel_node *reshape;
-  TERCEL_TRY(tercel_add_reshape(made->outputs[0], target, RANK, made, before, &reshape, err));
-  TERCEL_TRY(tercel_rewrite_add(TERCEL_OP_TRANSPOSE, made, reshape->outputs, 1, before, out, err));
-  TERCEL_TRY(tercel_node_set_ints(*out, "perm", swap_rows_and_heads, RANK, err));
-  return tercel_infer_node(*out, err);
+  tercel_node *reshape, *transpose;
+  TERCEL_TRY(tercel_add_reshape(rows, target, 4, made, before, &reshape, err));
+  TERCEL_TRY(tercel_rewrite_add(TERCEL_OP_TRANSPOSE, made, reshape->outputs, 1, before, &transpose, err));
+  TERCEL_TRY(tercel_node_set_ints(transpose, "perm", swap_rows_and_heads, 4, err));
+  *out = transpose->outputs[0];
+  return tercel_infer_node(transpose, err);
 }
 
-static tercel_status add_masks(const attention *a, tercel_node *before, tercel_value **out, tercel_error *err) {
-  *out = a->num_masks ? a->masks[0] : NULL;
-  for (int i = 1; i < a->num_masks; i++) {
-    tercel_node *sum;
-    TERCEL_TRY(tercel_rewrite_add_fn(TERCEL_FN_ADD, before, (tercel_value *[]){*out, a->masks[i]}, 2, NULL, before,
-                                     &sum, err));
-    *out = sum->outputs[0];
-  }
-  return TERCEL_OK;
+static tercel_status set_attributes(const tercel_attention_match *m, const tercel_attention_masks *masks,
+                                    tercel_value *const *inputs, tercel_node *made, tercel_error *err) {
+  const bool k_is_packed = inputs[1]->type.shape.rank == 3, v_is_packed = inputs[2]->type.shape.rank == 3;
+  if (inputs[0]->type.shape.rank == 3)
+    TERCEL_TRY(tercel_node_set_int(made, "heads", m->is_merged ? 1 : tercel_dim_at(m->q.value, 1), err));
+  if (k_is_packed || v_is_packed)
+    TERCEL_TRY(tercel_node_set_int(made, "kv_heads", m->is_merged ? 1 : tercel_dim_at(m->k.value, 1), err));
+  TERCEL_TRY(tercel_node_set_float(made, "scale", m->scale, err));
+  if (m->softcap > 0) TERCEL_TRY(tercel_node_set_float(made, "softcap", m->softcap, err));
+  if (masks->is_causal) TERCEL_TRY(tercel_node_set_int(made, "causal", 1, err));
+  if (masks->mask && masks->mask->type.dtype == TERCEL_DTYPE_BOOL && isfinite(masks->fill))
+    TERCEL_TRY(tercel_node_set_float(made, "fill", masks->fill, err));
+  return tercel_node_set_string(made, "unseen", m->unseen, err);
 }
 
 static tercel_status replace(tercel_pass_context *context, const char *name, const tercel_pattern *p,
-                             const attention *a, tercel_node *root, tercel_error *err) {
-  tercel_value *inputs[4] = {0};
-  tercel_node *made, *last;
-  TERCEL_TRY(pack(a->q, root, &inputs[0], err));
-  TERCEL_TRY(pack(a->k, root, &inputs[1], err));
-  TERCEL_TRY(pack(a->v, root, &inputs[2], err));
-  TERCEL_TRY(add_masks(a, root, &inputs[3], err));
-  TERCEL_TRY(tercel_rewrite_add(TERCEL_OP_ATTENTION, root, inputs, inputs[3] ? 4 : 3, root, &made, err));
-  if (inputs[0] != a->q) TERCEL_TRY(tercel_node_set_int(made, "heads", dim_of(a->q, 1), err));
-  if (inputs[1] != a->k || inputs[2] != a->v) TERCEL_TRY(tercel_node_set_int(made, "kv_heads", dim_of(a->k, 1), err));
-  TERCEL_TRY(tercel_node_set_float(made, "scale", a->scale, err));
-  TERCEL_TRY(tercel_infer_node(made, err));
-  last = made;
-  if (inputs[0] != a->q) TERCEL_TRY(unpack(a, made, root, &last, err));
+                             const tercel_attention_match *m, tercel_node *root, tercel_error *err) {
+  tercel_value *inputs[5] = {0}, *result;
+  tercel_attention_masks masks;
+  tercel_node *made;
+  TERCEL_TRY(tercel_pack_heads(&m->q, root, &inputs[0], err));
+  TERCEL_TRY(tercel_pack_heads(&m->k, root, &inputs[1], err));
+  TERCEL_TRY(tercel_pack_heads(&m->v, root, &inputs[2], err));
+  TERCEL_TRY(tercel_build_masks(m, root, root, &masks, err));
+  inputs[3] = masks.mask;
+  inputs[4] = masks.offset;
+  TERCEL_TRY(tercel_rewrite_add(TERCEL_OP_ATTENTION, root, inputs,
+                                masks.offset ? 5
+                                : masks.mask ? 4
+                                             : 3,
+                                root, &made, err));
+  TERCEL_TRY(set_attributes(m, &masks, inputs, made, err));
   for (int i = 1; i < p->num_nodes; i++) TERCEL_TRY(tercel_node_add_sources(made, p->nodes[i], err));
+  TERCEL_TRY(tercel_infer_node(made, err));
+  result = made->outputs[0];
+  if (result->type.shape.rank == 3 && !m->is_merged) TERCEL_TRY(unpack(m, result, made, root, &result, err));
+  if (m->gives_turned) TERCEL_TRY(tercel_turn(result, made, root, &result, err));
   TERCEL_TRY(tercel_made(context, name, made, NULL, err));
-  return tercel_rewrite_replace(root->outputs[0], last->outputs[0], err);
+  return tercel_rewrite_replace(root->outputs[0], result, err);
 }
 
 static tercel_status apply(tercel_pass_context *context, const char *name, tercel_node *node, tercel_error *err) {
   char miss[TERCEL_REASON_MAX] = "";
   tercel_pattern p = {.nodes = {node}, .num_nodes = 1, .miss = miss};
-  attention a = {0};
-  if (!match(&p, node, &a)) return *miss ? tercel_refused(context, name, node, err, "%s", miss) : TERCEL_OK;
+  tercel_attention_match m = {0};
+  if (!match(&p, node, &m)) return *miss ? tercel_refused(context, name, node, err, "%s", miss) : TERCEL_OK;
   const tercel_node *const leak = tercel_pattern_leak(&p);
   if (leak) return tercel_pattern_refuse_leak(context, name, &p, leak, err);
-  return replace(context, name, &p, &a, node, err);
+  return replace(context, name, &p, &m, (tercel_node *)(uintptr_t)p.nodes[0], err);
 }
 
 static const tercel_rule rules[] = {{"attention", TERCEL_OP_MATMUL, apply}, {0}};
