@@ -87,7 +87,7 @@ typedef struct tercel_cli_engine {
   tercel_cli_list plugins;
   const char *disable_passes;
   int64_t max_memory;
-  bool no_optimize, no_mmap, check;
+  bool no_optimize, no_mmap, check, deterministic;
   tercel_cli_list min_shapes, opt_shapes, max_shapes; /* the n-th of each: profile n */
   bool count_savings;                                 /* not on the command line */
 } tercel_cli_engine;

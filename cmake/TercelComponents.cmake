@@ -3,6 +3,7 @@
 option(TERCEL_IMAGES "ImageDecoder, and pictures in the tercel command and the examples (libjpeg-turbo, libpng, libtiff, ...)" ON)
 option(TERCEL_ML "The operators of ai.onnx.ml" ON)
 option(TERCEL_UNICODE "The operators that need to know characters: StringNormalizer, RegexFullMatch" ON)
+option(TERCEL_EXACT_LEVELS "Deterministic mode at every level of x86-64, not at the baseline only" ON)
 
 # Of each component: the sources and tests that are it, and those that stand in their place.
 set(TERCEL_IMAGES_SOURCES "/images/formats/" "/ops/image\\.c$" "/build_image\\.c$" "/tests/(images|ops)/test_(decode|image)\\.c$")
@@ -20,3 +21,4 @@ foreach(component IMAGES ML UNICODE)
   endif()
   target_compile_definitions(TercelOwn INTERFACE TERCEL_${component}=$<BOOL:${TERCEL_${component}}>)
 endforeach()
+target_compile_definitions(TercelOwn INTERFACE TERCEL_EXACT_LEVELS=$<BOOL:${TERCEL_EXACT_LEVELS}>)

@@ -221,21 +221,22 @@ static tercel_status load_and_build(engine *e, const char *path, const char *fol
 }
 
 /* Engine(path or None, bytes or None, folder or None, threads, no_optimize, disable_passes or None, dims, max_memory,
- * allow_external, Operators or None) */
+ * allow_external, Operators or None, deterministic) */
 static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   const char *path, *folder, *disable_passes;
   PyObject *source, *dims, *allow_external, *operators;
-  int threads, no_optimize;
+  int threads, no_optimize, deterministic;
   unsigned long long max_memory;
   (void)kwargs;
-  if (!PyArg_ParseTuple(args, "zOziizOKOO", &path, &source, &folder, &threads, &no_optimize, &disable_passes, &dims,
-                        &max_memory, &allow_external, &operators))
+  if (!PyArg_ParseTuple(args, "zOziizOKOOp", &path, &source, &folder, &threads, &no_optimize, &disable_passes, &dims,
+                        &max_memory, &allow_external, &operators, &deterministic))
     return NULL;
   tercel_engine_options options = {.size = sizeof options,
                                    .num_threads = threads,
                                    .no_optimize = no_optimize,
                                    .disable_passes = disable_passes,
-                                   .max_memory = max_memory};
+                                   .max_memory = max_memory,
+                                   .deterministic = deterministic};
   tercel_model_options model_options = {.size = sizeof model_options};
   if (operators != Py_None && !(model_options.operators = tercel_py_operators(operators))) return NULL;
   const char **const folders = read_texts(allow_external, &model_options.num_allow_external);

@@ -321,6 +321,7 @@ typedef struct tercel_engine_options {
   uint64_t max_memory; /* bytes that activations may take in one context; 0: no limit */
   int check;           /* 1: verify the graph between passes (slower build; for tests) */
   int count_savings;   /* 1: count what each decision of the optimizer saves (slower build; for explain) */
+  int deterministic; /* 1: the same bits whatever the threads, the batch and the CPU's level (slower; docs/numerics.md) */
   /* Shapes that inputs may have: all inputs of a run have to fit one profile, the first that they do counts.  None: any shape
    * that the model takes, and kernels are chosen for shapes as they come. */
   const tercel_shape_profile *profiles;

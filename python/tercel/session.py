@@ -44,13 +44,14 @@ class Session:
     threads: None for as many as the process may use.
     optimize: False runs the graph as imported.  disable_passes: names of passes to leave out, see tercel.passes().
     dims: {"batch": 1} fixes free dims of the model.  max_memory: bytes that activations may take, 0 for no limit.
+    deterministic: True gives the same bits whatever the threads, the batch and the CPU's instruction sets; slower.
     profile: True times every step, see profile().  operators: a tercel.Operators, of your own.
 
     run() may be called from several threads at once; each call in progress has a context of its own.
     """
 
     def __init__(self, model, *, threads=None, optimize=True, disable_passes=None, profile=False, dims=None, max_memory=0,
-                 folder=None, allow_external=(), operators=None):
+                 folder=None, allow_external=(), operators=None, deterministic=False):
         if operators is not None and not isinstance(operators, Operators):
             raise TypeError(f"operators: {type(operators).__name__}, want a tercel.Operators")
         path = data = None
@@ -62,7 +63,7 @@ class Session:
         folders = (allow_external,) if isinstance(allow_external, (str, os.PathLike)) else allow_external
         self._engine = _tercel.Engine(path, data, None if folder is None else os.fspath(folder), threads or 0, not optimize,
                                       passes, dict(dims or {}), max_memory, [os.fspath(name) for name in folders],
-                                      operators and operators._set)
+                                      operators and operators._set, deterministic)
         self._profile = profile
         self._contexts, self._idle = [], []
         self.inputs = [Node(*row) for row in self._engine.inputs()]

@@ -10,6 +10,8 @@
 #ifndef TERCEL_BACKENDS_BACKEND_H
 #define TERCEL_BACKENDS_BACKEND_H
 
+#include <string.h>
+
 #include "ops/ops.h"
 
 typedef struct tercel_kernel tercel_kernel;
@@ -74,7 +76,33 @@ struct tercel_kernel {
                  const tercel_tensor *const *out, const tercel_target *target);
   /* Kernels of a node with the same packing (not NULL) have the same prepare and release: they share one state. */
   const char *packing;
+  /* Deterministic mode.  What takes the place of `supports` there: by types and shapes alone, not by level, caches, threads or batch; NULL:
+   * supports is such a rule.  A kernel whose bits hang on one of those is never offered: tercel_kernel_never. */
+  bool (*supports_exact)(const tercel_kernel *kernel, const tercel_node *node);
+  /* Names the order in which results are added up: in deterministic mode a kernel stands in only for those of the same order.  NULL: for none. */
+  const char *order;
 };
+
+static inline bool tercel_kernel_never(const tercel_kernel *kernel, const tercel_node *node) {
+  (void)kernel;
+  (void)node;
+  return false;
+}
+
+/* Whether the kernel may run the node for a target. */
+static inline bool tercel_kernel_supports(const tercel_kernel *kernel, const tercel_node *node,
+                                          const tercel_target *target) {
+  return (target->deterministic && kernel->supports_exact != NULL ? kernel->supports_exact : kernel->supports)(kernel,
+                                                                                                               node);
+}
+
+/* Whether a kernel that may run a node too may do so instead of the first that does: results then agree within the tolerance, or in
+ * deterministic mode to the last bit. */
+static inline bool tercel_kernel_stands_in(const tercel_kernel *kernel, const tercel_kernel *first,
+                                           const tercel_target *target) {
+  if (!target->deterministic || kernel == first) return true;
+  return kernel->order != NULL && first->order != NULL && strcmp(kernel->order, first->order) == 0;
+}
 
 typedef struct tercel_backend {
   const char *name; /* "cpu" */
@@ -93,5 +121,8 @@ const tercel_backend *tercel_cpu_backend(void);
  * keeps in another form (8 bits and a scale) don't take seconds to fold.  Few elements are left to the reference. */
 tercel_status tercel_cpu_eval_node(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
                                    tercel_storage **storages_out, tercel_error *err);
+/* The same for deterministic mode: by the kernel that a run would take, however few the elements are. */
+tercel_status tercel_cpu_eval_node_exact(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
+                                         tercel_storage **storages_out, tercel_error *err);
 
 #endif

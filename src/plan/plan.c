@@ -40,10 +40,11 @@ static void note_unsupported(lowering *lower, const tercel_node *node) {
   tercel_text_add(&lower->unsupported, ")");
 }
 
-const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node) {
+const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node,
+                                        const tercel_target *target) {
   const tercel_kernel *kernel;
   for (size_t i = 0; (kernel = backend->kernel(node, i)) != NULL; ++i)
-    if (kernel->supports(kernel, node)) break;
+    if (tercel_kernel_supports(kernel, node, target)) break;
   return kernel;
 }
 

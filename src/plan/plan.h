@@ -68,8 +68,9 @@ tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *back
                                  tercel_plan **out, tercel_error *err);
 void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
 
-/* The first kernel that supports the node; NULL: there is none. */
-const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node);
+/* The first kernel that supports the node for a target; NULL: there is none. */
+const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node,
+                                        const tercel_target *target);
 
 /* A tactic to run a step with. */
 typedef struct tercel_choice {

@@ -70,11 +70,12 @@ static bool has_free_dims(const tercel_node *node) {
 /* Number `*at` of the kernels that support the node, from there on; NULL: no more.  The first always counts, others where they have an estimate to
  * be weighed by.  All write their output over the same inputs, so that memory can be planned before one is chosen. */
 static const tercel_kernel *next_kernel(const tercel_backend *backend, const tercel_node *node,
-                                        const tercel_kernel *first, size_t *at) {
+                                        const tercel_target *target, const tercel_kernel *first, size_t *at) {
   const tercel_kernel *kernel;
   while ((kernel = backend->kernel(node, (*at)++)) != NULL) {
     if (first != NULL && (kernel->cost == NULL || first->cost == NULL || kernel->inplace != first->inplace)) continue;
-    if (kernel->supports(kernel, node)) return kernel;
+    if (first != NULL && !tercel_kernel_stands_in(kernel, first, target)) continue;
+    if (tercel_kernel_supports(kernel, node, target)) return kernel;
   }
   return NULL;
 }
@@ -83,10 +84,9 @@ static uint32_t count_kernels(const tercel_backend *backend, const tercel_node *
   uint32_t count = 0;
   size_t at = 0;
   const tercel_kernel *first = NULL, *kernel;
-  while ((kernel = next_kernel(backend, node, first, &at)) != NULL) {
+  while ((kernel = next_kernel(backend, node, target, first, &at)) != NULL) {
     if (first == NULL) first = kernel;
     ++count;
-    if (target->deterministic) break;
   }
   return count;
 }
@@ -104,7 +104,7 @@ tercel_status tercel_tactics_init(const tercel_backend *backend, const tercel_no
   }
   size_t at = 0;
   for (; out->count < count; ++out->count)
-    out->kernels[out->count] = next_kernel(backend, node, out->count > 0 ? out->kernels[0] : NULL, &at);
+    out->kernels[out->count] = next_kernel(backend, node, target, out->count > 0 ? out->kernels[0] : NULL, &at);
   return TERCEL_OK;
 }
 

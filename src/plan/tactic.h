@@ -51,7 +51,7 @@ typedef struct tercel_tactics {
   bool is_tuned;           /* chosen by measured times */
 } tercel_tactics;
 
-/* Lists the kernels that may run the node; count 0: there are none.  Deterministic targets have one: tactics need not agree on every bit. */
+/* Lists the kernels that may run the node; count 0: there are none.  Those of a deterministic target agree on every bit. */
 tercel_status tercel_tactics_init(const tercel_backend *backend, const tercel_node *node, const tercel_target *target,
                                   tercel_tactics *out, tercel_error *err);
 void tercel_tactics_deinit(tercel_tactics *tactics);

@@ -164,7 +164,8 @@ static tercel_status survey_graph(survey *s, const tercel_graph *graph, tercel_e
       add_to(&s->dynamic[node->op->id], node, work);
     if (flags & TERCEL_OP_IMPURE) add_to(&s->random, node, work);
     if (!(flags & TERCEL_OP_CONTROL)) {
-      const tercel_kernel *const kernel = tercel_plan_choose(tercel_cpu_backend(), node);
+      static const tercel_target target = {.num_threads = 1};
+      const tercel_kernel *const kernel = tercel_plan_choose(tercel_cpu_backend(), node, &target);
       if (kernel == NULL) TERCEL_TRY(note_no_kernel(s, node, err));
       if (kernel == tercel_reference_kernel() && !(flags & TERCEL_OP_VIEW) && !is_arithmetic_on_shapes(node))
         add_to(&s->plain[node->op->id * TERCEL_DTYPE_COUNT + (int)dtype_of(node)], node, work);

@@ -53,8 +53,10 @@ static void count_mapped(const tercel_step *step, int depth, void *user) {
 }
 
 static tercel_status optimize(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
-  const tercel_optimize_options wanted = {
-      .disabled = options->disable_passes, .verify = options->check != 0, .eval = tercel_cpu_eval_node};
+  const tercel_optimize_options wanted = {.disabled = options->disable_passes,
+                                          .verify = options->check != 0,
+                                          .eval = options->deterministic ? tercel_cpu_eval_node_exact
+                                                                         : tercel_cpu_eval_node};
   tercel_graph *compact = NULL;
   engine->decisions.count_savings = options->count_savings != 0;
   TERCEL_TRY(tercel_optimize(engine->graph, &wanted, &engine->decisions, err));
@@ -73,8 +75,9 @@ static tercel_status build(tercel_engine *engine, const tercel_graph *graph, con
   TERCEL_TRY(tercel_graph_verify(engine->graph, err));
   if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
   TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
-  const tercel_plan_options wanted = {.target = {.num_threads = tercel_pool_num_threads(engine->pool)},
-                                      .pool = engine->pool};
+  const tercel_plan_options wanted = {
+      .target = {.num_threads = tercel_pool_num_threads(engine->pool), .deterministic = options->deterministic != 0},
+      .pool = engine->pool};
   TERCEL_TRY(tercel_plan_create(engine->graph, tercel_cpu_backend(), &wanted, &engine->plan, err));
   tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
   return tercel_interface_init(engine->graph, &engine->interface, err);

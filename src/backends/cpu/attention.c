@@ -57,7 +57,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   TERCEL_TRY(tercel_attention_get_geometry(node, in, node->num_inputs, &g, err));
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "attention");
-  *b = (binding){.gemm = TERCEL_CPU_PICK(tercel_gemm_kernels)};
+  *b = (binding){.gemm = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels)};
   b->keys_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, g.head_size, BLOCK_KEYS));
   b->values_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, BLOCK_KEYS, g.value_size));
   b->queries_at = reserve(b, (size_t)TILE_ROWS * (size_t)g.head_size);
@@ -76,6 +76,7 @@ typedef struct job {
   const tercel_attention_kernels *kernels;
   const binding *binding;
   tercel_attention_geometry g;
+  bool deterministic;
   int64_t rows, tiles; /* queries that share a key head: group * queries; items of them */
   const float *q, *k, *v, *sinks;
   const tercel_tensor *mask;
@@ -148,11 +149,14 @@ static void multiply(const tercel_gemm_kernels *gemm, int64_t m, int64_t n, int6
   }
 }
 
+/* Products with few rows add in another order. */
+static bool few_rows(const item *t) { return t->count <= FEW_ROWS && !t->job->deterministic; }
+
 /* Scores of all rows against n keys. */
 static void score(const item *t, const float *k, int64_t n) {
   const tercel_attention_geometry *g = &t->job->g;
   const tercel_gemm_kernels *gemm = t->job->binding->gemm;
-  if (t->count <= FEW_ROWS) {
+  if (few_rows(t)) {
     for (int64_t r = 0; r < t->count; ++r)
       gemm->dots(n, g->head_size, t->queries + r * g->head_size, k, g->k.row, t->scores + r * BLOCK_KEYS);
     return;
@@ -188,13 +192,18 @@ static void weigh(const item *t, int64_t r, int64_t j, int64_t n) {
 static void mix(const item *t, const float *v, int64_t n) {
   const tercel_attention_geometry *g = &t->job->g;
   const tercel_gemm_kernels *gemm = t->job->binding->gemm;
-  if (t->count <= FEW_ROWS) {
+  if (few_rows(t)) {
     for (int64_t r = 0; r < t->count; ++r)
       t->job->kernels->mix(t->scores + r * BLOCK_KEYS, n, v, g->v.row, g->value_size, t->out + r * g->value_size);
     return;
   }
   gemm->pack_b(n, g->value_size, v, g->v.row, 1, t->values);
   multiply(gemm, t->count, g->value_size, n, t->scores, BLOCK_KEYS, t->values, t->out, g->value_size, true);
+}
+
+/* Blocks begin at multiples of their size in deterministic mode, so that a query's sums are cut alike whoever is beside it. */
+static int64_t first_block(const job *j, int64_t begin) {
+  return j->deterministic ? begin / BLOCK_KEYS * BLOCK_KEYS : begin;
 }
 
 static void run_item(const job *j, int64_t index, int thread) {
@@ -208,7 +217,7 @@ static void run_item(const job *j, int64_t index, int thread) {
   }
   const float *k = j->k + t.batch * g->k.batch + t.key_head * g->k.head;
   const float *v = j->v + t.batch * g->v.batch + t.key_head * g->v.head;
-  for (int64_t at = begin; at < end; at += BLOCK_KEYS) {
+  for (int64_t at = first_block(j, begin); at < end; at += BLOCK_KEYS) {
     const int64_t n = tercel_min_i64(end - at, BLOCK_KEYS);
     score(&t, k + at * g->k.row, n);
     for (int64_t r = 0; r < t.count; ++r) weigh(&t, r, at, n);
@@ -230,8 +239,9 @@ static void run_items(void *arg, int64_t begin, int64_t end, int thread) {
 
 static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
   const tercel_tensor *sinks = tercel_input_tensor(run->in, run->num_inputs, TERCEL_ATTENTION_SINKS);
-  job j = {.kernels = TERCEL_CPU_PICK(tercel_attention_kernels),
+  job j = {.kernels = TERCEL_CPU_PICK_FOR(run->target, tercel_attention_kernels),
            .binding = run->binding,
+           .deterministic = run->target->deterministic,
            .q = run->in[TERCEL_ATTENTION_Q]->data,
            .k = run->in[TERCEL_ATTENTION_K]->data,
            .v = run->in[TERCEL_ATTENTION_V]->data,

@@ -85,8 +85,7 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
-  return tercel_conv_prepare(node, tercel_conv_pack_rows, out, err);
+  return tercel_conv_prepare(node, target, tercel_conv_pack_rows, out, err);
 }
 
 bool tercel_conv_is_pointwise(const tercel_conv_geometry *g) {

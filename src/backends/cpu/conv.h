@@ -24,8 +24,8 @@ typedef struct tercel_conv_state {
 typedef tercel_status (*tercel_conv_pack)(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *state,
                                           tercel_error *err);
 /* A tercel_conv_state as out->data.  pack: NULL where weights are always read as they lie. */
-tercel_status tercel_conv_prepare(const tercel_node *node, tercel_conv_pack pack, tercel_kernel_state *out,
-                                  tercel_error *err);
+tercel_status tercel_conv_prepare(const tercel_node *node, const tercel_target *target, tercel_conv_pack pack,
+                                  tercel_kernel_state *out, tercel_error *err);
 void tercel_conv_release(void *state);
 /* Room for `floats` of each group. */
 tercel_status tercel_conv_alloc_packed(const tercel_node *node, int64_t floats, tercel_conv_state *state,

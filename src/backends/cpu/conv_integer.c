@@ -38,8 +38,7 @@ static tercel_status pack(const tercel_node *node, const tercel_tensor *w, terce
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
-  return tercel_gemm8_prepare(node, pack, out, err);
+  return tercel_gemm8_prepare(node, target, pack, out, err);
 }
 
 static tercel_conv_view view_of(const tercel_conv_geometry *g) {

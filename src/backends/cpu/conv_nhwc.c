@@ -59,8 +59,7 @@ static tercel_status pack(const tercel_node *node, const tercel_tensor *w, terce
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
-  return tercel_conv_prepare(node, pack, out, err);
+  return tercel_conv_prepare(node, target, pack, out, err);
 }
 
 /* ---- bind ---- */

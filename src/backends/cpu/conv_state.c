@@ -45,14 +45,14 @@ tercel_status tercel_conv_pack_transposed(const tercel_node *node, const tercel_
   return pack(node, w, true, s, err);
 }
 
-tercel_status tercel_conv_prepare(const tercel_node *node, tercel_conv_pack pack_weights, tercel_kernel_state *out,
-                                  tercel_error *err) {
+tercel_status tercel_conv_prepare(const tercel_node *node, const tercel_target *target, tercel_conv_pack pack_weights,
+                                  tercel_kernel_state *out, tercel_error *err) {
   tercel_conv_state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, node->op->name);
   tercel_status status = TERCEL_OK;
-  s->gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
-  s->conv = TERCEL_CPU_PICK(tercel_conv_kernels);
-  TERCEL_CHECK(tercel_epilogue_prepare(node, TERCEL_CONV_FIRST_EXTRA, &s->epilogue, err));
+  s->gemm = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels);
+  s->conv = TERCEL_CPU_PICK_FOR(target, tercel_conv_kernels);
+  TERCEL_CHECK(tercel_epilogue_prepare(node, target, TERCEL_CONV_FIRST_EXTRA, &s->epilogue, err));
   const tercel_tensor *w = node->inputs[TERCEL_CONV_W]->constant;
   if (pack_weights != NULL && w != NULL) TERCEL_CHECK(pack_weights(node, w, s, err));
   if (s->packed != NULL) {

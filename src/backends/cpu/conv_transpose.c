@@ -31,8 +31,7 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
-  return tercel_conv_prepare(node, tercel_conv_pack_transposed, out, err);
+  return tercel_conv_prepare(node, target, tercel_conv_pack_transposed, out, err);
 }
 
 /* ---- bind ---- */

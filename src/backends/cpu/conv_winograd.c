@@ -39,16 +39,25 @@ static const double in_cost = 260, out_cost = 200;
 /* The same of reading a cache line of U, from the second-level cache and from beyond. */
 static const double near_cost = 1, far_cost = 12;
 
+/* What the choice knows of a machine. */
+typedef struct machine {
+  int lanes, mr;
+  int64_t cache_bytes; /* of a core's second level */
+} machine;
+
+/* Deterministic mode chooses for this one everywhere, since Winograd's sums have other bits. */
+static const machine nominal = {.lanes = 16, .mr = 8, .cache_bytes = 1024 * 1024};
+
 static int64_t weight_bytes(int64_t m, int64_t k) { return POSITIONS * m * k * (int64_t)sizeof(float); }
 
 /* m, k: channels of a group. */
-static bool pays(const tercel_gemm_kernels *gemm, int64_t m, int64_t k, int64_t height, int64_t width) {
-  const double lanes = gemm->lanes, pairs = (double)m * (double)k;
+static bool pays(const machine *on, int64_t m, int64_t k, int64_t height, int64_t width) {
+  const double lanes = on->lanes, pairs = (double)m * (double)k;
   const double tile_rows = ceil((double)height / TILE), row_tiles = ceil((double)width / TILE);
   const double tiles = tile_rows * row_tiles, v_bytes = tiles * (double)(k * POSITIONS) * sizeof(float);
   const double transforms = tile_rows * ceil(row_tiles / lanes) * ((double)k * in_cost + (double)m * out_cost);
   const double lines = ceil(v_bytes / (double)most_v_bytes) * (double)weight_bytes(m, k) / 64; /* read once a band */
-  const bool near = weight_bytes(m, k) <= (int64_t)tercel_cpu_cache_bytes(2) / 2;
+  const bool near = weight_bytes(m, k) <= on->cache_bytes / 2;
   const double winograd = POSITIONS * pairs * ceil(tiles / lanes) + transforms + lines * (near ? near_cost : far_cost);
   return winograd < 0.9 * TAPS * pairs * (double)height * (double)width / lanes;
 }
@@ -65,19 +74,28 @@ static bool is_three_by_three(const tercel_node *node) {
   return w[2] == 3 && w[3] == 3;
 }
 
-static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
-  (void)kernel;
+static bool supports_on(const machine *on, const tercel_node *node) {
   const tercel_value *w = node->inputs[TERCEL_CONV_W];
   if (!tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 2) || w->constant == NULL || w->type.shape.rank != 4 ||
       !is_three_by_three(node))
     return false;
   const int64_t group = tercel_node_int(node, "group"), m = w->constant->dims[0] / group, k = w->constant->dims[1];
-  const tercel_gemm_kernels *gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
   const tercel_shape *y = &node->outputs[0]->type.shape;
-  if (m < gemm->mr || k < gemm->mr || y->rank != 4) return false;
-  if (tercel_dim_is_known(y->dims[2]) && tercel_dim_is_known(y->dims[3]))
-    return pays(gemm, m, k, y->dims[2], y->dims[3]);
+  if (m < on->mr || k < on->mr || y->rank != 4) return false;
+  if (tercel_dim_is_known(y->dims[2]) && tercel_dim_is_known(y->dims[3])) return pays(on, m, k, y->dims[2], y->dims[3]);
   return weight_bytes(m, k) <= most_unseen_bytes; /* small maps then cost little more than they would */
+}
+
+static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
+  (void)kernel;
+  const tercel_gemm_kernels *gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
+  const machine here = {gemm->lanes, gemm->mr, (int64_t)tercel_cpu_cache_bytes(2)};
+  return supports_on(&here, node);
+}
+
+static bool supports_exact(const tercel_kernel *kernel, const tercel_node *node) {
+  (void)kernel;
+  return supports_on(&nominal, node);
 }
 
 /* ---- prepare ---- */
@@ -120,8 +138,7 @@ static tercel_status pack(const tercel_node *node, const tercel_tensor *w, terce
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
-  return tercel_conv_prepare(node, pack, out, err);
+  return tercel_conv_prepare(node, target, pack, out, err);
 }
 
 /* ---- bind ---- */
@@ -157,7 +174,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   if (tercel_tensor_num_elements(out[0]) == 0) return TERCEL_OK;
   const tercel_conv_view view = tercel_conv_get_view(g);
   const int64_t mr = s->gemm->mr, lanes = s->gemm->lanes;
-  b->kernels = TERCEL_CPU_PICK(tercel_winograd_kernels);
+  b->kernels = TERCEL_CPU_PICK_FOR(target, tercel_winograd_kernels);
   b->channels = g->out_channels / g->group;
   b->k = g->in_channels / g->group;
   b->view = (tercel_winograd_view){.y = view.y, .x = view.x, .tiles = tercel_ceil_div(view.x.output, TILE)};
@@ -265,6 +282,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_conv_winograd = {.name = "conv.winograd",
                                                    .op = TERCEL_OP_CONV,
                                                    .supports = supports,
+                                                   .supports_exact = supports_exact,
                                                    .prepare = prepare,
                                                    .release = tercel_conv_release,
                                                    .bind = bind,

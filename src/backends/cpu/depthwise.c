@@ -27,16 +27,20 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
-  return tercel_conv_prepare(node, NULL, out, err);
+  return tercel_conv_prepare(node, target, NULL, out, err);
 }
 
 /* Outputs of at most 8 columns would leave half of 16 lanes idle. */
-static const tercel_conv_kernels *kernels_for(const tercel_conv_state *s, int64_t columns) {
+static const tercel_conv_kernels *kernels_for(const tercel_conv_state *s, const tercel_target *target,
+                                              int64_t columns) {
 #if defined(__x86_64__)
-  if (columns <= 8 && tercel_cpu_current() >= TERCEL_CPU_AVX2) return &tercel_conv_kernels_avx2;
+  if (columns <= 8 && tercel_cpu_current() >= TERCEL_CPU_AVX2 && !target->deterministic)
+    return &tercel_conv_kernels_avx2;
+#if TERCEL_EXACT_LEVELS
+  if (columns <= 8 && tercel_cpu_current() >= TERCEL_CPU_AVX2) return &tercel_conv_kernels_avx2_exact;
 #endif
-  (void)columns;
+#endif
+  (void)columns, (void)target;
   return s->conv;
 }
 
@@ -55,7 +59,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   const tercel_conv_view view = tercel_conv_get_view(&b->g);
   const int64_t row_floats = tercel_conv_plane_row_floats(&view);
   TERCEL_TRY(tercel_conv_make_plane(&view, tercel_max_i64(BAND_FLOATS / row_floats, BAND_ROWS), arena, &b->d, err));
-  b->kernels = kernels_for(s, b->d.x.output);
+  b->kernels = kernels_for(s, target, b->d.x.output);
   b->bands = tercel_ceil_div(b->d.y.output, b->d.band);
   const size_t floats = (size_t)tercel_conv_plane_floats(&b->d);
   size_t thread_bytes;

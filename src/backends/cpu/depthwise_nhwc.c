@@ -33,19 +33,17 @@ static tercel_status pack(const tercel_node *node, const tercel_tensor *w, terce
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
-  return tercel_conv_prepare(node, pack, out, err);
+  return tercel_conv_prepare(node, target, pack, out, err);
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
                           const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
   (void)kernel;
-  (void)target;
   const tercel_conv_state *s = state_data;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
-  *b = (binding){.kernels = TERCEL_CPU_PICK(tercel_channels_kernels)};
+  *b = (binding){.kernels = TERCEL_CPU_PICK_FOR(target, tercel_channels_kernels)};
   TERCEL_TRY(tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], &b->g, err));
   TERCEL_TRY(
       tercel_epilogue_bind(&s->epilogue, in + TERCEL_CONV_FIRST_EXTRA, out[0], 1, out[0]->rank - 1, &b->epilogue, err));

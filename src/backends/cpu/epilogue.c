@@ -63,8 +63,8 @@ bool tercel_epilogue_supports(const tercel_node *node, size_t first_extra) {
          input_dtypes(node, first_extra, program, inputs) && tercel_code_supports(program, inputs);
 }
 
-tercel_status tercel_epilogue_prepare(const tercel_node *node, size_t first_extra, tercel_epilogue *out,
-                                      tercel_error *err) {
+tercel_status tercel_epilogue_prepare(const tercel_node *node, const tercel_target *target, size_t first_extra,
+                                      tercel_epilogue *out, tercel_error *err) {
   *out = (tercel_epilogue){.form = TERCEL_EPILOGUE_NONE, .low = -INFINITY, .high = INFINITY};
   const tercel_program *program = tercel_node_program(node, "epilogue");
   if (program) {
@@ -74,7 +74,7 @@ tercel_status tercel_epilogue_prepare(const tercel_node *node, size_t first_extr
                          node->name);
     tercel_code *code = tercel_arena_alloc(&out->arena, sizeof *code);
     if (!code) return tercel_fail_memory(err, sizeof *code, "an epilogue");
-    const tercel_status status = tercel_code_compile(program, inputs, NULL, &out->arena, code, err);
+    const tercel_status status = tercel_code_compile(program, target, inputs, NULL, &out->arena, code, err);
     if (status != TERCEL_OK) {
       tercel_epilogue_release(out);
       return tercel_fail_at(err, status, "%s '%s': epilogue", node->op->name, node->name);
@@ -84,7 +84,7 @@ tercel_status tercel_epilogue_prepare(const tercel_node *node, size_t first_extr
     if (program->num_inputs > 1 && inputs[1] != TERCEL_DTYPE_F32) out->form = TERCEL_EPILOGUE_PROGRAM;
     out->num_extras = program->num_inputs - 1;
     out->code = code;
-    out->run = TERCEL_CPU_PICK(tercel_pointwise_kernels)->run;
+    out->run = TERCEL_CPU_PICK_FOR(target, tercel_pointwise_kernels)->run;
   }
   out->apply = TERCEL_CPU_PICK(tercel_epilogue_kernels)->apply[out->form];
   return TERCEL_OK;

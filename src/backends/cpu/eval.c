@@ -4,8 +4,8 @@
 /* Bytes of outputs below which the reference is fast enough. */
 static const size_t few_bytes = 64 << 10;
 
-/* Outputs with the shapes that inference noted; false when one isn't known, or all of them are small. */
-static bool shape_outputs(const tercel_node *node, tercel_tensor *out) {
+/* Outputs with the shapes that inference noted; false when one isn't known.  *bytes_out: of all of them. */
+static bool shape_outputs(const tercel_node *node, tercel_tensor *out, size_t *bytes_out) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < node->num_outputs; ++i) {
     out[i] = (tercel_tensor){.rank = -1};
@@ -17,14 +17,15 @@ static bool shape_outputs(const tercel_node *node, tercel_tensor *out) {
         !tercel_add_size(bytes, out[i].bytes, &bytes))
       return false;
   }
-  return bytes > few_bytes;
+  *bytes_out = bytes;
+  return true;
 }
 
-static const tercel_kernel *find_kernel(const tercel_node *node) {
+static const tercel_kernel *find_kernel(const tercel_node *node, const tercel_target *target) {
   const tercel_kernel *kernel;
   if (node->op->flags & (TERCEL_OP_VIEW | TERCEL_OP_DATA_DEPENDENT | TERCEL_OP_CONTROL)) return NULL;
   for (size_t i = 0; (kernel = tercel_cpu_backend()->kernel(node, i)) != NULL; ++i)
-    if (kernel->supports(kernel, node)) break;
+    if (tercel_kernel_supports(kernel, node, target)) break;
   return kernel == tercel_reference_kernel() ? NULL : kernel;
 }
 
@@ -48,18 +49,17 @@ static void release(const tercel_kernel *kernel, const tercel_kernel_state *stat
     tercel_free(state->data);
 }
 
-static const tercel_target target = {.num_threads = 1};
-
-static tercel_status run_kernel(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
-                                tercel_tensor *const *out, tercel_arena *arena, tercel_error *err) {
+static tercel_status run_kernel(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
+                                const tercel_tensor *const *in, tercel_tensor *const *out, tercel_arena *arena,
+                                tercel_error *err) {
   tercel_kernel_state state = {0};
   tercel_kernel_binding binding = {0};
   tercel_storage *workspace = NULL;
   tercel_status status = TERCEL_OK;
-  if (kernel->prepare != NULL) TERCEL_TRY(kernel->prepare(kernel, node, &target, &state, err));
+  if (kernel->prepare != NULL) TERCEL_TRY(kernel->prepare(kernel, node, target, &state, err));
   if (kernel->bind != NULL)
     TERCEL_CHECK(
-        kernel->bind(kernel, node, state.data, in, (const tercel_tensor *const *)out, &target, arena, &binding, err));
+        kernel->bind(kernel, node, state.data, in, (const tercel_tensor *const *)out, target, arena, &binding, err));
   TERCEL_CHECK(tercel_storage_create(binding.workspace_bytes, &workspace, err));
   const tercel_kernel_run run = {.node = node,
                                  .kernel = kernel,
@@ -70,7 +70,7 @@ static tercel_status run_kernel(const tercel_kernel *kernel, const tercel_node *
                                  .in = in,
                                  .out = out,
                                  .workspace = tercel_storage_data(workspace),
-                                 .target = &target,
+                                 .target = target,
                                  .scratch = arena};
   TERCEL_CHECK(kernel->run(&run, err));
 done:
@@ -79,10 +79,14 @@ done:
   return status;
 }
 
-tercel_status tercel_cpu_eval_node(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
-                                   tercel_storage **storages_out, tercel_error *err) {
-  const tercel_kernel *const kernel = find_kernel(node);
-  if (kernel == NULL || !shape_outputs(node, out)) return tercel_eval_node(node, in, out, storages_out, err);
+/* least_bytes: of outputs that a kernel is prepared for. */
+static tercel_status evaluate(const tercel_node *node, const tercel_target *target, size_t least_bytes,
+                              const tercel_tensor *const *in, tercel_tensor *out, tercel_storage **storages_out,
+                              tercel_error *err) {
+  const tercel_kernel *const kernel = find_kernel(node, target);
+  size_t bytes;
+  if (kernel == NULL || !shape_outputs(node, out, &bytes) || bytes < least_bytes)
+    return tercel_eval_node(node, in, out, storages_out, err);
   tercel_arena arena = {0};
   tercel_status status = TERCEL_OK;
   for (uint32_t i = 0; i < node->num_outputs; ++i) storages_out[i] = NULL;
@@ -92,7 +96,7 @@ tercel_status tercel_cpu_eval_node(const tercel_node *node, const tercel_tensor 
     goto done;
   }
   TERCEL_CHECK(give_memory(node, out, outputs, storages_out, err));
-  TERCEL_CHECK(run_kernel(kernel, node, in, outputs, &arena, err));
+  TERCEL_CHECK(run_kernel(kernel, node, target, in, outputs, &arena, err));
 done:
   if (status != TERCEL_OK) {
     for (uint32_t i = 0; i < node->num_outputs; ++i) {
@@ -102,4 +106,16 @@ done:
   }
   tercel_arena_deinit(&arena);
   return status;
+}
+
+tercel_status tercel_cpu_eval_node(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
+                                   tercel_storage **storages_out, tercel_error *err) {
+  static const tercel_target target = {.num_threads = 1};
+  return evaluate(node, &target, few_bytes, in, out, storages_out, err);
+}
+
+tercel_status tercel_cpu_eval_node_exact(const tercel_node *node, const tercel_tensor *const *in, tercel_tensor *out,
+                                         tercel_storage **storages_out, tercel_error *err) {
+  static const tercel_target target = {.num_threads = 1, .deterministic = true};
+  return evaluate(node, &target, 0, in, out, storages_out, err);
 }

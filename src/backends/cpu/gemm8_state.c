@@ -25,13 +25,13 @@ tercel_status tercel_gemm8_alloc_packed(tercel_gemm8_state *s, size_t panel_byte
   return TERCEL_OK;
 }
 
-tercel_status tercel_gemm8_prepare(const tercel_node *node, tercel_gemm8_pack_weights pack, tercel_kernel_state *out,
-                                   tercel_error *err) {
+tercel_status tercel_gemm8_prepare(const tercel_node *node, const tercel_target *target, tercel_gemm8_pack_weights pack,
+                                   tercel_kernel_state *out, tercel_error *err) {
   tercel_gemm8_state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, node->op->name);
   tercel_status status = TERCEL_OK;
   s->kernels = TERCEL_CPU_PICK_VNNI(tercel_gemm8_kernels);
-  TERCEL_CHECK(tercel_epilogue_prepare(node, TERCEL_GEMM8_FIRST_EXTRA, &s->epilogue, err));
+  TERCEL_CHECK(tercel_epilogue_prepare(node, target, TERCEL_GEMM8_FIRST_EXTRA, &s->epilogue, err));
   const tercel_tensor *weights = node->inputs[TERCEL_GEMM8_WEIGHTS]->constant;
   if (weights != NULL) TERCEL_CHECK(pack(node, weights, s, err));
   if (s->packed.panels != NULL) {

@@ -19,8 +19,8 @@ typedef struct tercel_gemm8_state {
 typedef tercel_status (*tercel_gemm8_pack_weights)(const tercel_node *node, const tercel_tensor *weights,
                                                    tercel_gemm8_state *state, tercel_error *err);
 /* A tercel_gemm8_state as out->data. */
-tercel_status tercel_gemm8_prepare(const tercel_node *node, tercel_gemm8_pack_weights pack, tercel_kernel_state *out,
-                                   tercel_error *err);
+tercel_status tercel_gemm8_prepare(const tercel_node *node, const tercel_target *target, tercel_gemm8_pack_weights pack,
+                                   tercel_kernel_state *out, tercel_error *err);
 void tercel_gemm8_release(void *state);
 
 /* Room for so many matrices of panel_bytes and num_sums each; none where there are no bytes. */

@@ -78,13 +78,12 @@ static tercel_status pack(const tercel_node *node, const tercel_tensor *b, state
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
   state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "matmul");
   tercel_status status = TERCEL_OK;
-  s->kernels = TERCEL_CPU_PICK(tercel_gemm_kernels);
+  s->kernels = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels);
   s->alpha = (float)tercel_node_float(node, "alpha");
-  TERCEL_CHECK(tercel_epilogue_prepare(node, FIRST_EXTRA, &s->epilogue, err));
+  TERCEL_CHECK(tercel_epilogue_prepare(node, target, FIRST_EXTRA, &s->epilogue, err));
   const tercel_tensor *b = node->inputs[B]->constant;
   if (b != NULL) TERCEL_CHECK(pack(node, b, s, out, err));
   out->data = s;
@@ -107,9 +106,10 @@ void tercel_gemm_fold_batches(tercel_matmul_geometry *g) {
   g->batch_rank = 0;
 }
 
-static bool wants_dots(const state *s, const tercel_matmul_geometry *g) {
-  if (s->packed != NULL || g->a_col != 1) return false;
-  return g->n == 1 ? g->b_row == 1 : g->m <= DOTS_ROWS && g->b_row == 1;
+/* Dots add in another order than tiles: in deterministic mode the number of rows, where batches may hide, has no say. */
+static bool wants_dots(const state *s, const tercel_matmul_geometry *g, const tercel_target *target) {
+  if (s->packed != NULL || g->a_col != 1 || g->b_row != 1) return false;
+  return g->n == 1 || (g->m <= DOTS_ROWS && !target->deterministic);
 }
 
 static void bind_dots(const tercel_matmul_geometry *g, dots_shape *d) {
@@ -133,7 +133,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   tercel_gemm_fold_batches(&b->g);
   if (b->g.batch != batch || batch == 1) row_dim = 0;
   TERCEL_TRY(tercel_epilogue_bind(&s->epilogue, in + FIRST_EXTRA, out[0], row_dim, col_dim, &b->epilogue, err));
-  b->use_dots = wants_dots(s, &b->g);
+  b->use_dots = wants_dots(s, &b->g, target);
   if (b->use_dots) {
     bind_dots(&b->g, &b->dots);
   } else {

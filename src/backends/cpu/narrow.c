@@ -92,7 +92,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "a widened node");
   tercel_status status = TERCEL_OK;
-  const tercel_pointwise_kernels *loops = TERCEL_CPU_PICK(tercel_pointwise_kernels);
+  const tercel_pointwise_kernels *loops = TERCEL_CPU_PICK_FOR(target, tercel_pointwise_kernels);
   const bool f16 = node->inputs[0]->type.dtype == TERCEL_DTYPE_F16;
   s->widen = f16 ? loops->f16_load : loops->bf16_load;
   s->narrow = f16 ? loops->f16_store : loops->bf16_store;
@@ -100,7 +100,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   const tercel_backend *backend = tercel_cpu_backend();
   for (size_t i = 0; s->inner == NULL; ++i) {
     const tercel_kernel *candidate = backend->kernel(s->node, i);
-    if (candidate->supports(candidate, s->node)) s->inner = candidate;
+    if (tercel_kernel_supports(candidate, s->node, target)) s->inner = candidate;
   }
   TERCEL_CHECK(s->inner->prepare(s->inner, s->node, target, &s->inner_state, err));
   out->data = s;

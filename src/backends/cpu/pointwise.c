@@ -65,7 +65,7 @@ static void release(void *data) {
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
-  (void)kernel, (void)target;
+  (void)kernel;
   tercel_dtype dtypes[TERCEL_PROGRAM_MAX_INPUTS];
   const tercel_tensor *scalars[TERCEL_PROGRAM_MAX_INPUTS] = {NULL};
   if (!program_dtypes(node, dtypes))
@@ -77,12 +77,12 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   state *s = tercel_zalloc(sizeof *s);
   if (!s) return tercel_fail_memory(err, sizeof *s, "a pointwise kernel");
   const tercel_status status =
-      tercel_code_compile(tercel_node_program(node, "program"), dtypes, scalars, &s->arena, &s->code, err);
+      tercel_code_compile(tercel_node_program(node, "program"), target, dtypes, scalars, &s->arena, &s->code, err);
   if (status != TERCEL_OK) {
     release(s);
     return tercel_fail_at(err, status, "pointwise '%s'", node->name);
   }
-  s->run = TERCEL_CPU_PICK(tercel_pointwise_kernels)->run;
+  s->run = TERCEL_CPU_PICK_FOR(target, tercel_pointwise_kernels)->run;
   *out = (tercel_kernel_state){.data = s};
   return TERCEL_OK;
 }

@@ -87,7 +87,10 @@ static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
   const bound *b = run->binding;
   const tercel_channels_view *v = &b->view;
   if (tercel_tensor_num_elements(run->out[0]) == 0) return TERCEL_OK;
-  job j = {.b = b, .kernels = TERCEL_CPU_PICK(tercel_channels_kernels), .x = run->in[0]->data, .y = run->out[0]->data};
+  job j = {.b = b,
+           .kernels = TERCEL_CPU_PICK_FOR(run->target, tercel_channels_kernels),
+           .x = run->in[0]->data,
+           .y = run->out[0]->data};
   const int64_t seen = tercel_min_i64(v->y.kernel, v->y.input) * v->x.input; /* pixels that a row of outputs looks at */
   const int64_t bytes = (seen + v->x.output) * v->channels * (int64_t)sizeof(float);
   tercel_pool_run(run->pool, run->in[0]->dims[0] * v->y.output, tercel_copy_grain(tercel_max_i64(bytes, 1)), pool_rows,

@@ -46,8 +46,9 @@ typedef struct loops {
   const tercel_pointwise_plain_kernels *plain;
 } loops;
 
-static loops pick_loops(void) {
-  return (loops){TERCEL_CPU_PICK(tercel_pointwise_kernels), TERCEL_CPU_PICK(tercel_pointwise_plain_kernels)};
+static loops pick_loops(const tercel_target *target) {
+  return (loops){TERCEL_CPU_PICK_FOR(target, tercel_pointwise_kernels),
+                 TERCEL_CPU_PICK(tercel_pointwise_plain_kernels)};
 }
 
 static tercel_lanes_fn round_loop(const loops *l, tercel_dtype dtype) {
@@ -238,13 +239,13 @@ static bool compile_instr(compiler *c, int k) {
   return true;
 }
 
-static bool compile(compiler *c, const tercel_program *program, const tercel_dtype *inputs,
+static bool compile(compiler *c, const tercel_program *program, const tercel_target *target, const tercel_dtype *inputs,
                     const tercel_tensor *const *scalars) {
   memset(c, 0, sizeof *c);
   if (program->num_inputs > TERCEL_PROGRAM_MAX_INPUTS || program->num_instrs > TERCEL_PROGRAM_MAX_INSTRS ||
       program->num_instrs < 1)
     return false;
-  c->loops = pick_loops();
+  c->loops = pick_loops(target);
   c->program = program;
   c->scalars = scalars;
   c->num_registers = program->num_inputs + program->num_instrs;
@@ -264,8 +265,9 @@ static bool compile(compiler *c, const tercel_program *program, const tercel_dty
 }
 
 bool tercel_code_supports(const tercel_program *program, const tercel_dtype *inputs) {
+  static const tercel_target any = {.num_threads = 1}; /* all have the same loops */
   compiler c;
-  return compile(&c, program, inputs, NULL);
+  return compile(&c, program, &any, inputs, NULL);
 }
 
 static int widest_register(const compiler *c) {
@@ -277,11 +279,11 @@ static int widest_register(const compiler *c) {
   return widest;
 }
 
-tercel_status tercel_code_compile(const tercel_program *program, const tercel_dtype *inputs,
-                                  const tercel_tensor *const *scalars, tercel_arena *arena, tercel_code *out,
-                                  tercel_error *err) {
+tercel_status tercel_code_compile(const tercel_program *program, const tercel_target *target,
+                                  const tercel_dtype *inputs, const tercel_tensor *const *scalars, tercel_arena *arena,
+                                  tercel_code *out, tercel_error *err) {
   compiler c;
-  if (!compile(&c, program, inputs, scalars))
+  if (!compile(&c, program, target, inputs, scalars))
     return tercel_fail(err, TERCEL_UNSUPPORTED, "the CPU backend has no loop for an instruction of this program");
   *out = (tercel_code){
       .num_inputs = program->num_inputs, .num_slots = c.num_slots, .num_steps = c.num_steps, .cost = c.cost};

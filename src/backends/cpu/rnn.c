@@ -173,14 +173,13 @@ static tercel_status prepare_weights(const tercel_node *node, state *s, tercel_k
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  (void)target;
   state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "rnn");
   tercel_status status = TERCEL_OK;
-  s->gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
+  s->gemm = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels);
   s->gemm8 = TERCEL_CPU_PICK_VNNI(tercel_gemm8_kernels);
   s->quantize = TERCEL_CPU_PICK(tercel_quantize_kernels);
-  s->cells = TERCEL_CPU_PICK(tercel_rnn_kernels);
+  s->cells = TERCEL_CPU_PICK_FOR(target, tercel_rnn_kernels);
   s->r_dtype = node->inputs[TERCEL_RNN_R]->type.dtype;
   TERCEL_CHECK(tercel_rnn_get_spec(node, &s->spec, err));
   TERCEL_CHECK(prepare_weights(node, s, out, err));

@@ -36,7 +36,7 @@ static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
   const tercel_tensor *x = run->in[0];
   int axis;
   TERCEL_TRY(tercel_axis(run->node, tercel_node_int(run->node, "axis"), x->rank, &axis, err));
-  job j = {.kernels = TERCEL_CPU_PICK(tercel_softmax_kernels),
+  job j = {.kernels = TERCEL_CPU_PICK_FOR(run->target, tercel_softmax_kernels),
            .n = x->dims[axis],
            .inner = 1,
            .is_log = tercel_node_int(run->node, "log") != 0,

@@ -1,4 +1,5 @@
 /* attention over f32: rows of scores, and values mixed by them. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/attention.h"
 
 #include "backends/cpu/kernels/rows.h"

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "backends/cpu/kernels/tables.h"
+
 typedef struct tercel_attention_kernels {
   /* out[i] = x[i] * factor; out may be x. */
   void (*scale)(const float *x, int64_t n, float factor, float *out);
@@ -23,7 +25,6 @@ typedef struct tercel_attention_kernels {
   void (*mix)(const float *p, int64_t n, const float *v, int64_t v_row, int64_t size, float *out);
 } tercel_attention_kernels;
 
-extern const tercel_attention_kernels tercel_attention_kernels_baseline, tercel_attention_kernels_avx2,
-    tercel_attention_kernels_avx512;
+TERCEL_FUSED_TABLES(tercel_attention_kernels)
 
 #endif

@@ -1,4 +1,5 @@
 /* Depthwise convolution and pooling with channels last.  See channels.h. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/channels.h"
 
 #include "backends/cpu/kernels/vec.h"

@@ -4,6 +4,7 @@
 #define TERCEL_BACKENDS_CPU_KERNELS_CHANNELS_H
 
 #include "backends/cpu/kernels/conv.h"
+#include "backends/cpu/kernels/tables.h"
 
 /* A map [y][x][channel] and the window that slides over it.  Two dims; a missing one is 1. */
 typedef struct tercel_channels_view {
@@ -23,7 +24,6 @@ typedef struct tercel_channels_kernels {
                   const float *column_counts, int64_t y0, int64_t count, float *out);
 } tercel_channels_kernels;
 
-extern const tercel_channels_kernels tercel_channels_kernels_baseline, tercel_channels_kernels_avx2,
-    tercel_channels_kernels_avx512;
+TERCEL_FUSED_TABLES(tercel_channels_kernels)
 
 #endif

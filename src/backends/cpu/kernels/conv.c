@@ -1,4 +1,5 @@
 /* Convolution: panels of the input as the window sees it, and depthwise planes.  See conv.h. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/conv.h"
 
 #include "backends/cpu/kernels/gemm_size.h"

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/cpu/kernels/tables.h"
+
 typedef struct tercel_conv_axis {
   int64_t input, output, kernel, stride, dilation, pad; /* pad: before the first element */
 } tercel_conv_axis;
@@ -54,7 +56,7 @@ typedef struct tercel_conv_kernels {
   void (*join)(const tercel_conv_axis *x, const float *phases, float *out);
 } tercel_conv_kernels;
 
-extern const tercel_conv_kernels tercel_conv_kernels_baseline, tercel_conv_kernels_avx2, tercel_conv_kernels_avx512;
+TERCEL_FUSED_TABLES(tercel_conv_kernels)
 
 /* Readable floats wanted behind what a vector loop reads. */
 enum { TERCEL_CONV_SLACK = 64 };

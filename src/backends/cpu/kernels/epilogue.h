@@ -12,8 +12,8 @@
 #ifndef TERCEL_BACKENDS_CPU_KERNELS_EPILOGUE_H
 #define TERCEL_BACKENDS_CPU_KERNELS_EPILOGUE_H
 
+#include "backends/backend.h"
 #include "backends/cpu/kernels/pointwise.h"
-#include "ir/graph.h"
 
 typedef enum tercel_epilogue_form {
   TERCEL_EPILOGUE_NONE,
@@ -62,8 +62,8 @@ typedef struct tercel_epilogue_binding {
 /* True when the node's epilogue (if any), whose extras are the inputs from `first_extra` on, can be applied to its results at the level in
  * force and gives f32. */
 bool tercel_epilogue_supports(const tercel_node *node, size_t first_extra);
-tercel_status tercel_epilogue_prepare(const tercel_node *node, size_t first_extra, tercel_epilogue *out,
-                                      tercel_error *err);
+tercel_status tercel_epilogue_prepare(const tercel_node *node, const tercel_target *target, size_t first_extra,
+                                      tercel_epilogue *out, tercel_error *err);
 void tercel_epilogue_release(tercel_epilogue *epilogue);
 /* extras: the node's inputs from first_extra on, shaped.  result: shaped.  Its dims before row_dim are "outer", those from col_dim on "cols". */
 tercel_status tercel_epilogue_bind(const tercel_epilogue *epilogue, const tercel_tensor *const *extras,

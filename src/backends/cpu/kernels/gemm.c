@@ -1,4 +1,5 @@
 /* f32 register tiles, packing and dot products.  See gemm.h for layouts and promises. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/gemm.h"
 
 #include "backends/cpu/kernels/gemm_size.h"
@@ -131,19 +132,20 @@ static inline vr load_rows(const float *p) {
 }
 
 static inline vr fma_rows(vr a, float b, vr c) {
-#if defined(__AVX512F__)
+#if !VEC_FMA
+  return a * b + c;
+#elif defined(__AVX512F__)
   return (vr)_mm256_fmadd_ps((__m256)a, _mm256_set1_ps(b), (__m256)c);
 #elif defined(__AVX2__)
   return (vr)_mm_fmadd_ps((__m128)a, _mm_set1_ps(b), (__m128)c);
-#elif defined(__SSE2__)
-  return a * b + c;
 #else
   for (int i = 0; i < GEMM_MR; ++i) c[i] = __builtin_fmaf(a[i], b, c[i]);
   return c;
 #endif
 }
 
-/* chains: a power of two up to 4; term k goes to chain k % chains, and those are added up at the end. */
+/* chains: a power of two up to 4; term k goes to chain k % chains, and those are added up at the end.  Without FMA it is one, as in the
+ * tiles: how many columns are left hangs on the level, and the exact tables of all levels agree. */
 static inline __attribute__((always_inline)) void multiply_columns(const tercel_gemm_tile *t, int rows, const int cols,
                                                                    const int chains) {
   vr acc[TERCEL_GEMM_MAX_COLUMNS][4];
@@ -169,17 +171,19 @@ static inline __attribute__((always_inline)) void multiply_columns(const tercel_
   float products[GEMM_MR * GEMM_NR];
 #pragma GCC unroll 4
   for (int c = 0; c < cols; ++c) {
-    vr sum = acc[c][0] + acc[c][1];
+    vr sum = acc[c][0];
+    if (chains > 1) sum += acc[c][1];
     if (chains == 4) sum += acc[c][2] + acc[c][3];
     for (int r = 0; r < GEMM_MR; ++r) products[r * GEMM_NR + c] = sum[r];
   }
   store_tile(t, rows, products);
 }
 
-static void columns_1(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 1, 4); }
-static void columns_2(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 2, 4); }
-static void columns_3(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 3, 2); }
-static void columns_4(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 4, 2); }
+enum { FEW_CHAINS = VEC_FMA ? 2 : 1, MANY_CHAINS = VEC_FMA ? 4 : 1 };
+static void columns_1(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 1, MANY_CHAINS); }
+static void columns_2(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 2, MANY_CHAINS); }
+static void columns_3(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 3, FEW_CHAINS); }
+static void columns_4(const tercel_gemm_tile *t, int rows) { multiply_columns(t, rows, 4, FEW_CHAINS); }
 
 /* ---- packing ---- */
 

@@ -16,14 +16,17 @@
  *
  * The last few columns of a packed A's product (7 x 7 maps have 49) would leave most lanes idle; there the rows of A's panel are the lanes.
  *
- * Numbers: k runs upwards in one chain of fused multiply-adds an element (multiply and add at baseline; last few columns: two or four
- * chains, k modulo that), so that a result does not depend on threads; cpu/gemm.c cuts k every TERCEL_GEMM_KC. */
+ * Numbers: k runs upwards in one chain of multiply-adds an element, fused at levels with FMA (there, the last few columns of a product: two or
+ * four chains, k modulo that), so that a result does not depend on threads; cpu/gemm.c cuts k every TERCEL_GEMM_KC.  The exact tables of all
+ * levels give the same bits, through whatever tile. */
 #ifndef TERCEL_BACKENDS_CPU_KERNELS_GEMM_H
 #define TERCEL_BACKENDS_CPU_KERNELS_GEMM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "backends/cpu/kernels/tables.h"
 
 /* How k is cut: a run of A's panel stays in the first-level cache; the same on all machines, since it decides how sums are grouped. */
 enum { TERCEL_GEMM_KC = 256 };
@@ -72,6 +75,6 @@ typedef struct tercel_gemm_kernels {
   void (*dots)(int64_t n, int64_t k, const float *a, const float *b, int64_t b_row, float *out);
 } tercel_gemm_kernels;
 
-extern const tercel_gemm_kernels tercel_gemm_kernels_baseline, tercel_gemm_kernels_avx2, tercel_gemm_kernels_avx512;
+TERCEL_FUSED_TABLES(tercel_gemm_kernels)
 
 #endif

@@ -1,4 +1,5 @@
 /* Multiply-adds in registers, enough chains to fill two units of latency 4 or 5. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/peak.h"
 
 #include "backends/cpu/kernels/vec.h"

@@ -1,4 +1,5 @@
 /* Pointwise loops over f32 (and f16, bf16 through it), and the interpreter of compiled programs. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/pointwise.h"
 
 #include "backends/cpu/kernels/mathf.h"

@@ -5,6 +5,7 @@
 #ifndef TERCEL_BACKENDS_CPU_KERNELS_POINTWISE_H
 #define TERCEL_BACKENDS_CPU_KERNELS_POINTWISE_H
 
+#include "backends/cpu/kernels/tables.h"
 #include "ir/program.h"
 
 typedef struct tercel_code tercel_code;
@@ -96,12 +97,8 @@ struct tercel_code_operand {
 /* Bytes of scratch that `run` keeps on its stack. */
 enum { TERCEL_CODE_SCRATCH_BYTES = 16384 };
 
-#define TERCEL_POINTWISE_LEVEL(level)                                                                                  \
-  extern const tercel_pointwise_kernels tercel_pointwise_kernels_##level;                                              \
-  extern const tercel_pointwise_plain_kernels tercel_pointwise_plain_kernels_##level;
-TERCEL_POINTWISE_LEVEL(baseline)
-TERCEL_POINTWISE_LEVEL(avx2)
-TERCEL_POINTWISE_LEVEL(avx512)
-#undef TERCEL_POINTWISE_LEVEL
+TERCEL_FUSED_TABLES(tercel_pointwise_kernels)
+extern const tercel_pointwise_plain_kernels tercel_pointwise_plain_kernels_baseline,
+    tercel_pointwise_plain_kernels_avx2, tercel_pointwise_plain_kernels_avx512;
 
 #endif

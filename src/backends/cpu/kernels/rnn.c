@@ -1,4 +1,5 @@
 /* Cells of recurrent networks.  See rnn.h. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/rnn.h"
 
 #include "backends/cpu/kernels/mathf.h"

@@ -4,6 +4,7 @@
 #ifndef TERCEL_BACKENDS_CPU_KERNELS_RNN_H
 #define TERCEL_BACKENDS_CPU_KERNELS_RNN_H
 
+#include "backends/cpu/kernels/tables.h"
 #include "ops/rnn.h"
 
 typedef struct tercel_rnn_cell_args {
@@ -26,6 +27,6 @@ typedef struct tercel_rnn_kernels {
   void (*add_scaled)(const int32_t *sums, float state_scale, const float *scales, int64_t n, float *gates);
 } tercel_rnn_kernels;
 
-extern const tercel_rnn_kernels tercel_rnn_kernels_baseline, tercel_rnn_kernels_avx2, tercel_rnn_kernels_avx512;
+TERCEL_FUSED_TABLES(tercel_rnn_kernels)
 
 #endif

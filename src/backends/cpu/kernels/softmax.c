@@ -1,4 +1,5 @@
 /* softmax over f32: rows of neighbours, and columns a vector wide. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/softmax.h"
 
 #include "backends/cpu/kernels/rows.h"

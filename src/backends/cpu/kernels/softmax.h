@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/cpu/kernels/tables.h"
+
 enum { TERCEL_SOFTMAX_COLS = 64 };
 
 typedef struct tercel_softmax_kernels {
@@ -15,7 +17,6 @@ typedef struct tercel_softmax_kernels {
   void (*cols)(const float *x, float *y, int64_t n, int64_t stride, int64_t cols, bool is_log);
 } tercel_softmax_kernels;
 
-extern const tercel_softmax_kernels tercel_softmax_kernels_baseline, tercel_softmax_kernels_avx2,
-    tercel_softmax_kernels_avx512;
+TERCEL_FUSED_TABLES(tercel_softmax_kernels)
 
 #endif

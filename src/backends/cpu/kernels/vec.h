@@ -10,8 +10,8 @@
  * Loads and stores need no alignment.  `_n` forms touch only the first n lanes (0 <= n <= TERCEL_VEC; more counts as all): nothing
  * beyond is read or written.
  *
- * Numeric promise: +, -, *, / and sqrt round once to nearest even; vf_fma is one rounding where the level has FMA, and a multiply and an
- * add at baseline; no approximations; denormals are kept; NaN as said at each function.  Reductions over v16 run in one fixed tree. */
+ * Numeric promise: +, -, *, / and sqrt round once to nearest even; vf_fma is a multiply and an add, or one rounding in files that ask for it
+ * (VEC_FUSED, vec_isa.h) at levels with FMA; no approximations; denormals are kept; NaN as said at each function.  Reductions over v16 run in one fixed tree. */
 #ifndef TERCEL_BACKENDS_CPU_KERNELS_VEC_H
 #define TERCEL_BACKENDS_CPU_KERNELS_VEC_H
 

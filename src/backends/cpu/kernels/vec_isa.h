@@ -5,7 +5,10 @@
  *   SSE2                       4 lanes; no FMA, rounding or f16 instructions: done by arithmetic and bits
  *   portable C                 4 lanes; what AArch64 compiles to NEON
  *
- * min and max are those of x86: a < b ? a : b (a > b ? a : b), so b is returned when either is NaN. */
+ * min and max are those of x86: a < b ? a : b (a > b ? a : b), so b is returned when either is NaN.
+ *
+ * A file that gains by fused multiply-adds defines VEC_FUSED before it includes this: nf_fma then rounds once where the level can.  Such a file
+ * is compiled once more per level, with TERCEL_EXACT, for deterministic mode, where all levels give the same bits (cpu.h). */
 #ifndef TERCEL_BACKENDS_CPU_KERNELS_VEC_ISA_H
 #define TERCEL_BACKENDS_CPU_KERNELS_VEC_ISA_H
 
@@ -26,6 +29,13 @@
 
 #define VEC_INLINE static inline __attribute__((always_inline, unused))
 
+#if defined(VEC_FUSED) && !defined(TERCEL_EXACT) &&                                                                    \
+    (defined(__AVX512F__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA))
+#define VEC_FMA 1
+#else
+#define VEC_FMA 0
+#endif
+
 typedef float nf __attribute__((vector_size(4 * VEC_NATIVE)));
 typedef int32_t ni __attribute__((vector_size(4 * VEC_NATIVE)));
 typedef uint32_t nu __attribute__((vector_size(4 * VEC_NATIVE)));
@@ -34,8 +44,6 @@ typedef uint32_t nu __attribute__((vector_size(4 * VEC_NATIVE)));
 
 enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
 
-VEC_INLINE nf nf_fma(nf a, nf b, nf c) { return (nf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
-VEC_INLINE nf nf_fnma(nf a, nf b, nf c) { return (nf)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 VEC_INLINE nf nf_sqrt(nf a) { return (nf)_mm512_sqrt_ps((__m512)a); }
 VEC_INLINE nf nf_min(nf a, nf b) { return (nf)_mm512_min_ps((__m512)a, (__m512)b); }
 VEC_INLINE nf nf_max(nf a, nf b) { return (nf)_mm512_max_ps((__m512)a, (__m512)b); }
@@ -51,8 +59,6 @@ VEC_INLINE void nf_to_f16(uint16_t *p, nf a) { _mm256_storeu_si256((__m256i *)p,
 
 enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
 
-VEC_INLINE nf nf_fma(nf a, nf b, nf c) { return (nf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
-VEC_INLINE nf nf_fnma(nf a, nf b, nf c) { return (nf)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 VEC_INLINE nf nf_sqrt(nf a) { return (nf)_mm256_sqrt_ps((__m256)a); }
 VEC_INLINE nf nf_min(nf a, nf b) { return (nf)_mm256_min_ps((__m256)a, (__m256)b); }
 VEC_INLINE nf nf_max(nf a, nf b) { return (nf)_mm256_max_ps((__m256)a, (__m256)b); }
@@ -70,18 +76,11 @@ VEC_INLINE void nf_to_f16(uint16_t *p, nf a) { _mm_storeu_si128((__m128i *)p, _m
 VEC_INLINE nf nf_select(ni m, nf a, nf b) { return (nf)((m & (ni)a) | (~m & (ni)b)); }
 
 #if defined(__SSE2__)
-VEC_INLINE nf nf_fma(nf a, nf b, nf c) { return a * b + c; }
-VEC_INLINE nf nf_fnma(nf a, nf b, nf c) { return c - a * b; }
 VEC_INLINE nf nf_sqrt(nf a) { return (nf)_mm_sqrt_ps((__m128)a); }
 VEC_INLINE nf nf_min(nf a, nf b) { return (nf)_mm_min_ps((__m128)a, (__m128)b); }
 VEC_INLINE nf nf_max(nf a, nf b) { return (nf)_mm_max_ps((__m128)a, (__m128)b); }
 VEC_INLINE ni nf_to_i(nf a) { return (ni)_mm_cvtps_epi32((__m128)a); }
 #else
-VEC_INLINE nf nf_fma(nf a, nf b, nf c) {
-  for (int i = 0; i < VEC_NATIVE; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
-  return c;
-}
-VEC_INLINE nf nf_fnma(nf a, nf b, nf c) { return nf_fma(-a, b, c); }
 VEC_INLINE nf nf_sqrt(nf a) {
   for (int i = 0; i < VEC_NATIVE; i++) a[i] = __builtin_sqrtf(a[i]);
   return a;
@@ -148,6 +147,24 @@ VEC_INLINE void nf_to_f16(uint16_t *p, nf a) {
   memcpy(p, &h, sizeof h);
 }
 
+#endif
+
+/* a * b + c and c - a * b */
+#if !VEC_FMA
+VEC_INLINE nf nf_fma(nf a, nf b, nf c) { return a * b + c; }
+VEC_INLINE nf nf_fnma(nf a, nf b, nf c) { return c - a * b; }
+#elif defined(__AVX512F__)
+VEC_INLINE nf nf_fma(nf a, nf b, nf c) { return (nf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+VEC_INLINE nf nf_fnma(nf a, nf b, nf c) { return (nf)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif defined(__AVX2__)
+VEC_INLINE nf nf_fma(nf a, nf b, nf c) { return (nf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+VEC_INLINE nf nf_fnma(nf a, nf b, nf c) { return (nf)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#else
+VEC_INLINE nf nf_fma(nf a, nf b, nf c) {
+  for (int i = 0; i < VEC_NATIVE; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
+}
+VEC_INLINE nf nf_fnma(nf a, nf b, nf c) { return nf_fma(-a, b, c); }
 #endif
 
 #endif

@@ -1,4 +1,5 @@
 /* Transforms of Winograd convolution.  See winograd.h. */
+#define VEC_FUSED
 #include "backends/cpu/kernels/winograd.h"
 
 #include "backends/cpu/kernels/vec.h"

@@ -17,6 +17,7 @@
 #define TERCEL_BACKENDS_CPU_KERNELS_WINOGRAD_H
 
 #include "backends/cpu/kernels/conv.h"
+#include "backends/cpu/kernels/tables.h"
 
 enum { TERCEL_WINOGRAD_TILE = 4, TERCEL_WINOGRAD_IN = 6, TERCEL_WINOGRAD_POSITIONS = 36 };
 
@@ -38,8 +39,7 @@ typedef struct tercel_winograd_kernels {
   void (*output)(const tercel_winograd_view *view, const float *m, float bias, int64_t ty, int64_t rows, float *out);
 } tercel_winograd_kernels;
 
-extern const tercel_winograd_kernels tercel_winograd_kernels_baseline, tercel_winograd_kernels_avx2,
-    tercel_winograd_kernels_avx512;
+TERCEL_FUSED_TABLES(tercel_winograd_kernels)
 
 /* Tiles of a row with room for whole vectors, and one more tile, at any level. */
 static inline int64_t tercel_winograd_pitch(const tercel_winograd_view *view) { return (view->tiles / 16 + 2) * 16; }
