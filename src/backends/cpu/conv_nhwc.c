@@ -12,9 +12,10 @@
 #include "backends/cpu/conv.h"
 #include "ops/move.h"
 
-/* Taps and channels of a tap that a run of k has at most. */
+/* Taps and channels of a tap that a run of k has at most.  Where taps of a row touch (`row` of them, else 1), they are one run of addresses for
+ * pixels whose windows lie inside. */
 typedef struct run_size {
-  int64_t taps, channels;
+  int64_t taps, channels, row;
 } run_size;
 
 typedef struct binding {
@@ -23,6 +24,7 @@ typedef struct binding {
   int64_t in_each, out_each; /* channels of a group */
   tercel_gemm_blocks blocks;
   run_size run;
+  const int64_t *offsets; /* of taps from the first, in floats, for windows that lie inside */
   bool
       copies; /* rows of A go through a thread's workspace: where they lie, they would evict each other from the cache */
   size_t zeros_bytes, thread_bytes;
@@ -69,6 +71,44 @@ static bool rows_collide(const tercel_conv_geometry *g, const tercel_conv_view *
   return g->in_channels * view->x.stride * (int64_t)sizeof(float) % 4096 == 0;
 }
 
+/* Bytes of the input and the result that a block's runs of k go over again and again. */
+static int64_t most_block_bytes(void) { return (int64_t)tercel_cpu_cache_bytes(2) / 4; }
+
+/* Pixels that a block has at most, so that they stay in the second-level cache from one run of k to the next. */
+static void limit_pixels(binding *b, int64_t mr) {
+  const tercel_conv_view *v = &b->view;
+  if (b->in_each * b->g.kernel_size <= b->run.taps * b->run.channels) return;
+  const int64_t floats = b->in_each * v->y.stride * v->x.stride + tercel_min_i64(b->blocks.nc, b->out_each);
+  const int64_t most = tercel_max_i64(most_block_bytes() / (floats * (int64_t)sizeof(float)), 8 * mr);
+  if (b->blocks.mc <= most) return;
+  b->blocks.m_blocks = tercel_ceil_div(b->g.out_size, most);
+  b->blocks.mc = tercel_ceil_div(tercel_ceil_div(b->g.out_size, b->blocks.m_blocks), mr) * mr;
+  b->blocks.m_blocks = tercel_ceil_div(b->g.out_size, b->blocks.mc);
+}
+
+static run_size choose_run(const binding *b) {
+  const tercel_conv_geometry *g = &b->g;
+  run_size r = {.row = 1, .channels = tercel_min_i64(b->in_each, TERCEL_GEMM_KC)};
+  r.taps = tercel_min_i64(TERCEL_GEMM_KC / tercel_max_i64(r.channels, 1), g->kernel_size);
+  const tercel_conv_axis *x = &b->view.x;
+  if (g->group > 1 || x->dilation != 1 || r.taps < x->kernel || r.channels == 0) return r;
+  r.row = x->kernel;
+  r.taps -= r.taps % r.row;
+  return r;
+}
+
+static tercel_status make_offsets(binding *b, tercel_arena *arena, tercel_error *err) {
+  const tercel_conv_view *v = &b->view;
+  int64_t *offsets = tercel_arena_alloc_array(arena, (size_t)b->g.kernel_size, sizeof *offsets);
+  if (offsets == NULL) return tercel_fail_memory(err, (size_t)b->g.kernel_size * sizeof *offsets, "conv");
+  for (int64_t t = 0; t < b->g.kernel_size; ++t) {
+    const int64_t y = t / v->x.kernel * v->y.dilation, x = t % v->x.kernel * v->x.dilation;
+    offsets[t] = (y * v->x.input + x) * b->g.in_channels;
+  }
+  b->offsets = offsets;
+  return TERCEL_OK;
+}
+
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
                           const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
@@ -87,12 +127,13 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   b->view = tercel_conv_get_view(g);
   b->in_each = g->in_channels / g->group;
   b->out_each = g->out_channels / g->group;
-  b->run.channels = tercel_min_i64(b->in_each, TERCEL_GEMM_KC);
-  b->run.taps = tercel_min_i64(TERCEL_GEMM_KC / tercel_max_i64(b->run.channels, 1), g->kernel_size);
+  b->run = choose_run(b);
+  TERCEL_TRY(make_offsets(b, arena, err));
   b->copies = rows_collide(g, &b->view) && b->out_each > s->gemm->nr;
   const int64_t k = b->in_each * g->kernel_size, kc = b->run.taps * b->run.channels;
   b->blocks = tercel_gemm_cut(g->out_size, b->out_each, k, g->batch * g->group, s->gemm->mr, s->gemm->nr,
                               tercel_max_i64(kc, 1) * s->gemm->nr * (int64_t)sizeof(float), false, target->num_threads);
+  limit_pixels(b, s->gemm->mr);
   size_t lists, rows, all;
   if (!tercel_round_up_size((size_t)b->run.channels * sizeof(float), TERCEL_ALIGNMENT, &b->zeros_bytes) ||
       !tercel_round_up_size((size_t)(b->run.taps * s->gemm->mr) * sizeof(float *), TERCEL_ALIGNMENT, &lists) ||
@@ -123,11 +164,16 @@ typedef struct block {
   float *rows;
 } block;
 
-/* Some taps' channels c0 .. c0 + channels; weights: k where they begin. */
+/* A run of k: some taps' channels c0 .. c0 + channels; k0: where they begin among the weights. */
 typedef struct run_part {
   int64_t tap, taps, c0, channels, k0;
   bool first, last;
 } run_part;
+
+/* Addresses for a panel: list[segment * mr + pixel], `length` floats each. */
+typedef struct panel {
+  int64_t m, rows, segments, length;
+} panel;
 
 /* Position in an axis, or -1 in the padding. */
 static int64_t position(const tercel_conv_axis *axis, int64_t output, int64_t tap) {
@@ -135,14 +181,51 @@ static int64_t position(const tercel_conv_axis *axis, int64_t output, int64_t ta
   return at < axis->input ? at : -1;
 }
 
-/* Addresses of the run's taps for pixels m .. m + rows: list[tap * mr + pixel]. */
-static void list_rows(const job *j, const block *t, const run_part *part, int64_t m, int64_t rows) {
+/* Are all taps of outputs first .. last inside? */
+static bool lies_inside(const tercel_conv_axis *axis, int64_t first, int64_t last) {
+  return first * axis->stride >= axis->pad &&
+         last * axis->stride + (axis->kernel - 1) * axis->dilation - axis->pad < axis->input;
+}
+
+/* All windows of the panel lie inside: bases and offsets, and taps of a row as one. */
+static bool list_inside(const job *j, const block *t, const run_part *part, panel *p) {
+  const binding *b = j->b;
+  const tercel_conv_view *v = &b->view;
+  const int64_t mr = j->r.s->gemm->mr, width = v->x.output, last = p->m + p->rows - 1;
+  const int64_t oy = p->m / width, ox = p->m % width;
+  const bool one_row = oy == last / width;
+  if (!lies_inside(&v->y, oy, last / width) ||
+      !lies_inside(&v->x, one_row ? ox : 0, one_row ? last % width : width - 1))
+    return false;
+  const float *bases[TERCEL_GEMM_MAX_MR];
+  const float *row = t->x + ((oy * v->y.stride - v->y.pad) * v->x.input - v->x.pad) * b->g.in_channels + part->c0;
+  const int64_t step = v->x.stride * b->g.in_channels, row_step = v->y.stride * v->x.input * b->g.in_channels;
+  for (int64_t r = 0, x = ox; r < p->rows; ++r) {
+    bases[r] = row + x * step;
+    if (++x < width) continue;
+    x = 0;
+    row += row_step;
+  }
+  p->segments = part->taps / b->run.row;
+  p->length = part->channels * b->run.row;
+  const float **list = t->list;
+  for (int64_t i = 0; i < p->segments; ++i, list += mr) {
+    const int64_t offset = b->offsets[part->tap + i * b->run.row];
+    for (int64_t r = 0; r < p->rows; ++r) list[r] = bases[r] + offset;
+  }
+  return true;
+}
+
+static void list_rows(const job *j, const block *t, const run_part *part, panel *p) {
+  if (list_inside(j, t, part, p)) return;
   const tercel_conv_view *v = &j->b->view;
   const int64_t mr = j->r.s->gemm->mr, channels = j->b->g.in_channels;
+  p->segments = part->taps;
+  p->length = part->channels;
   for (int64_t i = 0; i < part->taps; ++i) {
     const int64_t tap = part->tap + i, ky = tap / v->x.kernel, kx = tap % v->x.kernel;
-    int64_t oy = m / v->x.output, ox = m % v->x.output, y = position(&v->y, oy, ky);
-    for (int64_t r = 0; r < rows; ++r) {
+    int64_t oy = p->m / v->x.output, ox = p->m % v->x.output, y = position(&v->y, oy, ky);
+    for (int64_t r = 0; r < p->rows; ++r) {
       const int64_t x = y < 0 ? -1 : position(&v->x, ox, kx);
       t->list[i * mr + r] = x < 0 ? j->zeros : t->x + (y * v->x.input + x) * channels + part->c0;
       if (++ox < v->x.output) continue;
@@ -152,12 +235,12 @@ static void list_rows(const job *j, const block *t, const run_part *part, int64_
   }
 }
 
-static void copy_rows(const job *j, const block *t, const run_part *part, int64_t rows) {
+static void copy_rows(const job *j, const block *t, const panel *p) {
   const int64_t mr = j->r.s->gemm->mr;
   float *to = t->rows;
-  for (int64_t i = 0; i < part->taps; ++i)
-    for (int64_t r = 0; r < rows; ++r, to += part->channels) {
-      memcpy(to, t->list[i * mr + r], (size_t)part->channels * sizeof *to);
+  for (int64_t i = 0; i < p->segments; ++i)
+    for (int64_t r = 0; r < p->rows; ++r, to += p->length) {
+      memcpy(to, t->list[i * mr + r], (size_t)p->length * sizeof *to);
       t->list[i * mr + r] = to;
     }
 }
@@ -168,10 +251,11 @@ static void run_rows(const job *j, const block *t, const run_part *part, int64_t
   const binding *b = j->b;
   const int64_t k = b->in_each * b->g.kernel_size, ld = b->g.out_channels;
   const tercel_epilogue *epilogue = part->last ? &j->r.s->epilogue : NULL;
-  list_rows(j, t, part, m, rows);
-  if (b->copies) copy_rows(j, t, part, rows);
+  panel p = {.m = m, .rows = rows};
+  list_rows(j, t, part, &p);
+  if (b->copies) copy_rows(j, t, &p);
   tercel_gemm_tile tile = {
-      .k = part->channels, .segments = part->taps, .a_rows = t->list, .c_row = ld, .alpha = 1, .add = !part->first};
+      .k = p.length, .segments = p.segments, .a_rows = t->list, .c_row = ld, .alpha = 1, .add = !part->first};
   if (epilogue != NULL && epilogue->form == TERCEL_EPILOGUE_CLAMP) {
     tile.clamp = true;
     tile.low = epilogue->low;

@@ -66,14 +66,20 @@ static inline __attribute__((always_inline)) void multiply(const tercel_gemm_til
   store_tile(t, rows, products);
 }
 
-/* The tile with rows of A at addresses of their own (pixels of a convolution), one list a run of k. */
+/* Rows of A at addresses of their own (pixels of a convolution), one list a run of k.  Sums begin with what C or the bias holds, and leave
+ * the registers but once: k is often short here.  last: columns of the last vector. */
 static inline __attribute__((always_inline)) void multiply_listed(const tercel_gemm_tile *t, const int rows,
                                                                   const int vectors) {
   vf acc[GEMM_MR][GEMM_VECTORS];
+  const float *start = t->add ? t->c : t->col_bias;
+  const int64_t start_row = t->add ? t->c_row : 0, last = t->cols - (vectors - 1) * TERCEL_VEC;
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 3
-    for (int v = 0; v < vectors; ++v) acc[r][v] = vf_zero();
+    for (int v = 0; v < vectors; ++v) {
+      const float *p = start + r * start_row + v * TERCEL_VEC;
+      acc[r][v] = start == NULL ? vf_zero() : v + 1 < vectors ? vf_load(p) : vf_load_n(p, last);
+    }
   }
   const float *b = t->b;
   const float *const *list = t->a_rows;
@@ -93,13 +99,19 @@ static inline __attribute__((always_inline)) void multiply_listed(const tercel_g
       }
     }
   }
-  float products[GEMM_MR * GEMM_NR];
+  const vf low = vf_set(t->low), high = vf_set(t->high);
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 3
-    for (int v = 0; v < vectors; ++v) vf_store(products + r * GEMM_NR + v * TERCEL_VEC, acc[r][v]);
+    for (int v = 0; v < vectors; ++v) {
+      float *p = t->c + r * t->c_row + v * TERCEL_VEC;
+      const vf x = t->clamp ? vf_min_fast(high, vf_max_fast(low, acc[r][v])) : acc[r][v];
+      if (v + 1 < vectors)
+        vf_store(p, x);
+      else
+        vf_store_n(p, x, last);
+    }
   }
-  store_tile(t, rows, products);
 }
 
 /* clang-format off */

@@ -63,7 +63,8 @@ typedef struct tercel_gemm_kernels {
   tercel_gemm_tile_fn packed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A packed */
   tercel_gemm_tile_fn direct[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A as it lies */
   tercel_gemm_tile_fn viewed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A packed, B viewed */
-  tercel_gemm_tile_fn listed[TERCEL_GEMM_MAX_MR][TERCEL_GEMM_MAX_VECTORS]; /* A listed, B packed */
+  tercel_gemm_tile_fn listed[TERCEL_GEMM_MAX_MR]
+                            [TERCEL_GEMM_MAX_VECTORS]; /* A listed, B packed; alpha 1, no row_bias */
   /* A packed, all rows of a panel, [columns - 1] */
   void (*columns[TERCEL_GEMM_MAX_COLUMNS])(const tercel_gemm_tile *tile, int rows);
   /* Element (m, k) of A is a[m * a_row + k * a_col]; writes ceil(m / mr) panels of k * mr floats. */
