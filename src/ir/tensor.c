@@ -19,10 +19,11 @@ static tercel_status create(tercel_storage **out, tercel_error *err) {
   return TERCEL_OK;
 }
 
-tercel_status tercel_storage_create(size_t bytes, tercel_storage **out, tercel_error *err) {
+static tercel_status create_on_heap(size_t bytes, bool clear, tercel_storage **out, tercel_error *err) {
   tercel_storage *storage = NULL;
   TERCEL_TRY(create(&storage, err));
-  storage->data = tercel_zalloc(bytes ? bytes : 1); /* an empty tensor has an address too */
+  const size_t room = bytes ? bytes : 1; /* an empty tensor has an address too */
+  storage->data = clear ? tercel_zalloc(room) : tercel_alloc(room);
   storage->size = bytes;
   if (!storage->data) {
     tercel_free(storage);
@@ -30,6 +31,14 @@ tercel_status tercel_storage_create(size_t bytes, tercel_storage **out, tercel_e
   }
   *out = storage;
   return TERCEL_OK;
+}
+
+tercel_status tercel_storage_create(size_t bytes, tercel_storage **out, tercel_error *err) {
+  return create_on_heap(bytes, true, out, err);
+}
+
+tercel_status tercel_storage_create_raw(size_t bytes, tercel_storage **out, tercel_error *err) {
+  return create_on_heap(bytes, false, out, err);
 }
 
 tercel_status tercel_storage_create_file(tercel_file *file, tercel_storage **out, tercel_error *err) {

@@ -12,6 +12,7 @@ typedef tercel_view tercel_tensor;
 typedef struct tercel_storage tercel_storage;
 
 tercel_status tercel_storage_create(size_t bytes, tercel_storage **out, tercel_error *err); /* cleared heap memory */
+tercel_status tercel_storage_create_raw(size_t bytes, tercel_storage **out, tercel_error *err); /* not cleared */
 /* Takes the file: it is closed with the last reference. */
 tercel_status tercel_storage_create_file(tercel_file *file, tercel_storage **out, tercel_error *err);
 tercel_storage *tercel_storage_retain(tercel_storage *storage); /* NULL is fine */

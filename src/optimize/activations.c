@@ -5,7 +5,8 @@
  *     GELU, tanh    x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
  *     SiLU          x sigmoid(p x)                              mish          x tanh(softplus x)
  *     hard-swish    x clip(x + 3, 0, 6) / 6
- *     hard-sigmoid  clip(p x + q, 0, 1),  clip(x + 3, 0, 6) / 6 */
+ *     hard-sigmoid  clip(p x + q, 0, 1),  clip(x + 3, 0, 6) / 6
+ *     leaky ReLU    max(x, p x),  x > 0 ? x : p x              sigmoid       1 / (1 + exp(-x)) */
 #include <math.h>
 
 #include "optimize/pattern.h"
@@ -212,8 +213,93 @@ static tercel_status apply_hard_sigmoid_6(tercel_pass_context *context, const ch
   return replace_hard_sigmoid(context, name, &p, x, sixth, 0.5, err);
 }
 
+/* ---- leaky ReLU ---- */
+
+/* value = x * *slope */
+static bool is_scaled(tercel_pattern *p, const tercel_value *value, const tercel_value *x, double *slope) {
+  tercel_value *base;
+  return tercel_pattern_scalar(p, value, TERCEL_FN_MUL, &base, slope) && base == x;
+}
+
+/* The order doesn't matter where the slope is between 0 and 1. */
+static bool match_max(tercel_pattern *p, const tercel_node *node, tercel_value **x, double *slope) {
+  for (int side = 0; side < 2; side++) {
+    *x = node->inputs[side];
+    if (is_scaled(p, node->inputs[1 - side], *x, slope))
+      return (*slope > 0 && *slope <= 1) ||
+             tercel_pattern_miss(p, "the larger of x and %.9g x is no leaky ReLU", *slope);
+  }
+  return false;
+}
+
+static bool match_choice(tercel_pattern *p, const tercel_node *node, tercel_value **x, double *slope) {
+  static const struct {
+    tercel_fn fn;
+    int positive; /* the input of select that x is where it is positive */
+  } tests[] = {{TERCEL_FN_GREATER, 1}, {TERCEL_FN_GREATER_EQUAL, 1}, {TERCEL_FN_LESS, 2}, {TERCEL_FN_LESS_EQUAL, 2}};
+  double bound;
+  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+    const tercel_node *const test = tercel_pattern_fn(p, node->inputs[0], tests[i].fn);
+    if (!test || !tercel_scalar(test->inputs[1], &bound) || bound != 0) continue;
+    *x = test->inputs[0];
+    return node->inputs[tests[i].positive] == *x && is_scaled(p, node->inputs[3 - tests[i].positive], *x, slope);
+  }
+  return false;
+}
+
+static tercel_status apply_leaky_relu(tercel_pass_context *context, const char *name, tercel_node *node,
+                                      tercel_error *err) {
+  char miss[TERCEL_REASON_MAX] = "";
+  tercel_pattern p = {.nodes = {node}, .num_nodes = 1, .miss = miss};
+  candidate c = {0};
+  const tercel_fn fn = tercel_single_fn(node);
+  if ((fn != TERCEL_FN_MAX && fn != TERCEL_FN_SELECT) || !tercel_is_f32(node->outputs[0])) return TERCEL_OK;
+  const bool found = fn == TERCEL_FN_MAX ? match_max(&p, node, &c.x, &c.immediates[0].f)
+                                         : match_choice(&p, node, &c.x, &c.immediates[0].f);
+  if (found) return replace(context, name, TERCEL_FN_LEAKY_RELU, &p, &c, err);
+  return *miss ? tercel_refused(context, name, node, err, "%s", miss) : TERCEL_OK;
+}
+
+/* ---- sigmoid ---- */
+
+/* value = 1 + exp(-*x) */
+static bool match_one_and_exp(tercel_pattern *p, const tercel_value *value, tercel_value **x) {
+  double one, minus;
+  tercel_value *e;
+  if (!tercel_pattern_scalar(p, value, TERCEL_FN_ADD, &e, &one) || one != 1) return false;
+  const tercel_node *const exp_node = tercel_pattern_fn(p, e, TERCEL_FN_EXP);
+  const tercel_node *const neg = exp_node ? tercel_pattern_fn(p, exp_node->inputs[0], TERCEL_FN_NEG) : NULL;
+  if (neg) *x = neg->inputs[0];
+  return neg || (exp_node && tercel_pattern_scalar(p, exp_node->inputs[0], TERCEL_FN_MUL, x, &minus) && minus == -1);
+}
+
+/* y / (1 + exp(-x)) = y sigmoid(x) */
+static tercel_status apply_sigmoid(tercel_pass_context *context, const char *name, tercel_node *node,
+                                   tercel_error *err) {
+  tercel_pattern p = {.nodes = {node}, .num_nodes = 1};
+  candidate c = {0};
+  double one;
+  const tercel_fn fn = tercel_single_fn(node);
+  if ((fn != TERCEL_FN_DIV && fn != TERCEL_FN_RECIPROCAL) || !tercel_is_f32(node->outputs[0]) ||
+      !match_one_and_exp(&p, node->inputs[fn == TERCEL_FN_DIV], &c.x))
+    return TERCEL_OK;
+  if (fn == TERCEL_FN_RECIPROCAL || (tercel_scalar(node->inputs[0], &one) && one == 1))
+    return replace(context, name, TERCEL_FN_SIGMOID, &p, &c, err);
+  const tercel_node *const leak = tercel_pattern_leak(&p);
+  if (leak) return tercel_pattern_refuse_leak(context, name, &p, leak, err);
+  if (!tercel_same_type(c.x, node->outputs[0]))
+    return tercel_refused(context, name, node, err, "its parts differ in shape");
+  tercel_node *sigmoid, *made;
+  TERCEL_TRY(tercel_rewrite_add_fn(TERCEL_FN_SIGMOID, node, &c.x, 1, NULL, node, &sigmoid, err));
+  TERCEL_TRY(tercel_rewrite_add_fn(TERCEL_FN_MUL, node, (tercel_value *[]){node->inputs[0], sigmoid->outputs[0]}, 2,
+                                   NULL, node, &made, err));
+  return tercel_pattern_replace(context, name, &p, made, err);
+}
+
 static const tercel_rule rules[] = {
     {"product", TERCEL_OP_POINTWISE, apply_product},
+    {"leaky-relu", TERCEL_OP_POINTWISE, apply_leaky_relu},
+    {"sigmoid", TERCEL_OP_POINTWISE, apply_sigmoid},
     {"hard-sigmoid", TERCEL_OP_POINTWISE, apply_hard_sigmoid},
     {"hard-sigmoid", TERCEL_OP_POINTWISE, apply_hard_sigmoid_6},
     {0},

@@ -145,6 +145,25 @@ static tercel_status apply_keep_dims(tercel_pass_context *context, const char *n
   return tercel_rewrite_node(context, name, node, made->outputs[0], err);
 }
 
+/* sum(x x) = sum_square(x), sum |x| = l1(x): the kernel does both in one go. */
+static tercel_status apply_reduce_of(tercel_pass_context *context, const char *name, tercel_node *node,
+                                     tercel_error *err) {
+  const char *const kind = tercel_node_string(node, "kind");
+  const tercel_node *const mul = tercel_fn_node(node->inputs[0], TERCEL_FN_MUL);
+  const tercel_node *const abs_node = tercel_fn_node(node->inputs[0], TERCEL_FN_ABS);
+  const bool is_square = mul && mul->inputs[0] == mul->inputs[1];
+  if (!kind || strcmp(kind, "sum") != 0 || (!is_square && !abs_node) || !tercel_is_f32(node->outputs[0]))
+    return TERCEL_OK;
+  const tercel_node *const inner = is_square ? mul : abs_node;
+  char uses[TERCEL_REASON_MAX];
+  if (!tercel_has_one_use(node->inputs[0]))
+    return tercel_refused(context, name, node, err, "%s", tercel_describe_uses(node->inputs[0], node, uses));
+  TERCEL_TRY(tercel_made(context, name, node, inner, err));
+  TERCEL_TRY(tercel_node_set_string(node, "kind", is_square ? "sum_square" : "l1", err));
+  TERCEL_TRY(tercel_node_add_sources(node, inner, err));
+  return tercel_node_set_input(node, 0, inner->inputs[0], err);
+}
+
 /* Pointwise operators broadcast by themselves: what only prepares for that is left out. */
 static tercel_status apply_expand(tercel_pass_context *context, const char *name, tercel_node *node,
                                   tercel_error *err) {
@@ -184,6 +203,7 @@ static const tercel_rule rules[] = {
     {"pad-of-nothing", TERCEL_OP_PAD, apply_pad},
     {"split-in-one", TERCEL_OP_SPLIT, apply_split},
     {"reduce-of-one", TERCEL_OP_REDUCE, apply_reduce},
+    {"reduce-of", TERCEL_OP_REDUCE, apply_reduce_of},
     {"concat", TERCEL_OP_CONCAT, apply_concat},
     {"keep-dims", TERCEL_ANY_OP, apply_keep_dims},
     {"view", TERCEL_ANY_OP, apply_view},

@@ -1,5 +1,6 @@
 /* Pointwise operators of one function: those that change nothing go, constants stand on the right, subtraction of a
- * constant is an addition, min and max with a number are a clip. */
+ * constant is an addition, min and max with a number are a clip, clips of clips are one, a product with a reciprocal is a quotient, and
+ * of casts in a row those go that lose nothing. */
 #include <math.h>
 
 #include "optimize/canonicalize.h"
@@ -43,12 +44,24 @@ static bool holds_exactly(tercel_dtype wide, tercel_dtype narrow) {
   return false;
 }
 
+/* What the inner cast makes is as its input was: the outer one reads that. */
+static tercel_status cast_at_once(const single *s, const tercel_node *inner, tercel_error *err) {
+  tercel_node *made;
+  TERCEL_TRY(tercel_rewrite_add(TERCEL_OP_POINTWISE, s->node, inner->inputs, 1, s->node, &made, err));
+  TERCEL_TRY(tercel_node_set_program(made, "program", tercel_node_program(s->node, "program"), err));
+  TERCEL_TRY(tercel_infer_node(made, err));
+  TERCEL_TRY(tercel_node_add_sources(made, inner, err));
+  return tercel_rewrite_node(s->context, "casts", s->node, made->outputs[0], err);
+}
+
 static tercel_status apply_cast(const single *s, tercel_error *err) {
   const tercel_node *const inner = tercel_fn_node(s->a, TERCEL_FN_CAST);
   if (s->a->type.dtype == s->out->type.dtype) return give_input(s, "cast-to-same", err);
-  if (!inner || !tercel_same_type(inner->inputs[0], s->out) || !holds_exactly(s->a->type.dtype, s->out->type.dtype))
-    return TERCEL_OK;
-  return tercel_rewrite_node(s->context, "cast-there-and-back", s->node, inner->inputs[0], err);
+  if (!inner) return TERCEL_OK;
+  tercel_value *const first = inner->inputs[0];
+  if (tercel_same_type(first, s->out) && holds_exactly(s->a->type.dtype, s->out->type.dtype))
+    return tercel_rewrite_node(s->context, "cast-there-and-back", s->node, first, err);
+  return holds_exactly(s->a->type.dtype, first->type.dtype) ? cast_at_once(s, inner, err) : TERCEL_OK;
 }
 
 /* ---- arithmetic with constants ---- */
@@ -79,8 +92,28 @@ static tercel_status apply_add(const single *s, tercel_error *err) {
   return apply_neutral(s, 0, err);
 }
 
+/* value = 1 / *x, of which nothing else is read */
+static bool match_reciprocal(const tercel_value *value, tercel_value **x) {
+  double one;
+  const tercel_node *const div = tercel_fn_node(value, TERCEL_FN_DIV);
+  const tercel_node *const reciprocal = tercel_fn_node(value, TERCEL_FN_RECIPROCAL);
+  if (!tercel_has_one_use(value) || !tercel_is_f32(value)) return false;
+  if (reciprocal) *x = reciprocal->inputs[0];
+  if (div) *x = div->inputs[1];
+  return reciprocal || (div && tercel_scalar(div->inputs[0], &one) && one == 1 && tercel_same_type(*x, value));
+}
+
 static tercel_status apply_mul(const single *s, tercel_error *err) {
   if (s->a->constant) return apply_constant_right(s, err);
+  for (uint32_t side = 0; side < 2; side++) {
+    tercel_value *x, *const other = s->node->inputs[1 - side], *const reciprocal = s->node->inputs[side];
+    if (other == reciprocal || !tercel_same_type(reciprocal, s->out) || !match_reciprocal(reciprocal, &x)) continue;
+    tercel_node *made;
+    TERCEL_TRY(
+        tercel_rewrite_add_fn(TERCEL_FN_DIV, s->node, (tercel_value *[]){other, x}, 2, NULL, s->node, &made, err));
+    TERCEL_TRY(tercel_node_add_sources(made, reciprocal->producer, err));
+    return tercel_rewrite_node(s->context, "quotient", s->node, made->outputs[0], err);
+  }
   return apply_neutral(s, 1, err);
 }
 
@@ -150,15 +183,50 @@ static tercel_status apply_clamp(const single *s, tercel_error *err) {
   return make_clip(s, s->a, low, high, err);
 }
 
-static tercel_status apply_clip(const single *s, tercel_error *err) {
-  const tercel_immediate *const bounds = tercel_node_program(s->node, "program")->instrs[0].immediates;
-  if (!tercel_dtype_is_float(s->out->type.dtype) || bounds[1].f != HUGE_VAL) return TERCEL_OK;
-  return bounds[0].f == 0 || bounds[0].f == -HUGE_VAL ? make_clip(s, s->a, bounds[0].f, HUGE_VAL, err) : TERCEL_OK;
+/* value = min(max(*x, low), high): a relu or a clip of floats */
+static bool match_clip(const tercel_value *value, tercel_value **x, double *low, double *high) {
+  const tercel_node *const relu = tercel_fn_node(value, TERCEL_FN_RELU);
+  const tercel_node *const node = relu ? relu : tercel_fn_node(value, TERCEL_FN_CLIP);
+  if (!node || !tercel_dtype_is_float(value->type.dtype)) return false;
+  const tercel_immediate *const bounds = tercel_node_program(node, "program")->instrs[0].immediates;
+  *x = node->inputs[0];
+  *low = relu ? 0 : bounds[0].f;
+  *high = relu ? HUGE_VAL : bounds[1].f;
+  return *low <= *high;
 }
 
-/* A condition that is the same everywhere chooses one side. */
+static double between(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+/* Of relu and clip. */
+static tercel_status apply_clip(const single *s, tercel_error *err) {
+  tercel_value *x, *inner;
+  double low, high, inner_low, inner_high;
+  if (!match_clip(s->out, &x, &low, &high)) return TERCEL_OK;
+  if (match_clip(x, &inner, &inner_low, &inner_high) && tercel_same_type(inner, s->out)) {
+    TERCEL_TRY(tercel_node_add_sources(s->node, x->producer, err));
+    return make_clip(s, inner, between(inner_low, low, high), between(inner_high, low, high), err);
+  }
+  if (s->fn == TERCEL_FN_RELU || high != HUGE_VAL || (low != 0 && low != -HUGE_VAL)) return TERCEL_OK;
+  return make_clip(s, x, low, high, err);
+}
+
+/* not(not(x)) */
+static tercel_status apply_not(const single *s, tercel_error *err) {
+  const tercel_node *const inner = tercel_fn_node(s->a, TERCEL_FN_NOT);
+  if (!inner || !tercel_same_type(inner->inputs[0], s->out)) return TERCEL_OK;
+  return tercel_rewrite_node(s->context, "not-not", s->node, inner->inputs[0], err);
+}
+
+/* A condition that is the same everywhere chooses one side; one that is negated swaps them. */
 static tercel_status apply_select(const single *s, tercel_error *err) {
   const tercel_tensor *const t = s->a->constant;
+  const tercel_node *const inverse = tercel_fn_node(s->a, TERCEL_FN_NOT);
+  tercel_value *const *const in = s->node->inputs;
+  if (in[1] == in[2] && tercel_same_type(in[1], s->out))
+    return tercel_rewrite_node(s->context, "select-same", s->node, in[1], err);
+  if (inverse && inverse->inputs[0]->type.dtype == TERCEL_DTYPE_BOOL)
+    return rewrite_as(s, "select-not", TERCEL_FN_SELECT, (tercel_value *[]){inverse->inputs[0], in[2], in[1]}, 3, NULL,
+                      err);
   const int64_t count = t ? tercel_tensor_num_elements(t) : 0;
   if (count == 0) return TERCEL_OK;
   for (int64_t i = 1; i < count; i++)
@@ -174,10 +242,11 @@ static const struct {
   tercel_fn fn;
   tercel_status (*apply)(const single *s, tercel_error *err);
 } by_fn[] = {
-    {TERCEL_FN_COPY, apply_copy},   {TERCEL_FN_CAST, apply_cast},   {TERCEL_FN_ADD, apply_add},
-    {TERCEL_FN_SUB, apply_sub},     {TERCEL_FN_MUL, apply_mul},     {TERCEL_FN_DIV, apply_div},
-    {TERCEL_FN_POW, apply_pow},     {TERCEL_FN_MIN, apply_extreme}, {TERCEL_FN_MAX, apply_extreme},
-    {TERCEL_FN_CLAMP, apply_clamp}, {TERCEL_FN_CLIP, apply_clip},   {TERCEL_FN_SELECT, apply_select},
+    {TERCEL_FN_COPY, apply_copy},   {TERCEL_FN_CAST, apply_cast},     {TERCEL_FN_ADD, apply_add},
+    {TERCEL_FN_SUB, apply_sub},     {TERCEL_FN_MUL, apply_mul},       {TERCEL_FN_DIV, apply_div},
+    {TERCEL_FN_POW, apply_pow},     {TERCEL_FN_MIN, apply_extreme},   {TERCEL_FN_MAX, apply_extreme},
+    {TERCEL_FN_CLAMP, apply_clamp}, {TERCEL_FN_CLIP, apply_clip},     {TERCEL_FN_RELU, apply_clip},
+    {TERCEL_FN_NOT, apply_not},     {TERCEL_FN_SELECT, apply_select},
 };
 
 tercel_status tercel_apply_pointwise(tercel_pass_context *context, const char *name, tercel_node *node,

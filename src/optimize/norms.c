@@ -1,6 +1,7 @@
-/* Layer norm, RMS norm and softmax written out in their parts, as one operator each.
+/* Layer norm, instance norm, RMS norm and softmax written out in their parts, as one operator each.
  *
  *     d = x - mean(x);  layer norm = d / sqrt(mean(d d) + epsilon) [* scale] [+ bias]
+ *     instance norm: the same of N, C, ... over all dims behind C
  *     RMS norm = x / sqrt(mean(x x) + epsilon) * scale
  *     softmax = exp(x - max(x)) / sum(exp(x - max(x)))
  *
@@ -8,10 +9,12 @@
 #include <string.h>
 
 #include "optimize/pattern.h"
+#include "optimize/shapes.h"
 
 typedef struct norm {
   tercel_value *x;
   bool is_rms;
+  bool is_instance;
   int axis; /* the first of those that are averaged over, which go on to the last */
   double epsilon;
   tercel_value *scale, *bias; /* constants, or NULL */
@@ -89,6 +92,13 @@ static bool match_quotient(tercel_pattern *p, const tercel_node *node, tercel_va
   return false;
 }
 
+/* Over all pixels of a channel, and layer norm would want a scale for each of them or does not know how many there are. */
+static bool is_instance(const norm *n) {
+  const tercel_shape *const shape = &n->x->type.shape;
+  return n->axis == 2 && tercel_dim_is_known(shape->dims[1]) &&
+         (shape->rank > 3 || (shape->rank == 3 && !tercel_dim_is_known(shape->dims[2])));
+}
+
 static bool match_norm(tercel_pattern *p, const tercel_node *node, norm *out) {
   tercel_value *d, *inside, *variance, *square, *mean_of;
   uint32_t mask, mean_mask;
@@ -112,14 +122,16 @@ static bool match_norm(tercel_pattern *p, const tercel_node *node, norm *out) {
   *p = with_mean;
   out->is_rms = false;
   out->x = sub->inputs[0];
+  out->is_instance = is_instance(out);
   return true;
 }
 
-/* The constant has just the dims from `axis` on of x, with any number of 1s before them. */
+/* The constant has just the dims from `axis` on of x, with any number of 1s before them; of instance norm, just the channels. */
 static bool fits_axes(const tercel_value *constant, const norm *n) {
   const tercel_tensor *const t = constant->constant;
   const tercel_shape *const shape = &n->x->type.shape;
   if (!t || !tercel_is_f32(constant) || t->rank > shape->rank) return false;
+  if (n->is_instance) return tercel_only_dim(t, shape->rank) == 1 && tercel_tensor_num_elements(t) == shape->dims[1];
   for (int d = 0; d < shape->rank; d++) {
     const int i = d - (shape->rank - t->rank);
     const int64_t have = i < 0 ? 1 : t->dims[i];
@@ -144,37 +156,44 @@ static tercel_node *next_in_chain(const tercel_value *value, tercel_fn fn, const
   return constant && fits_axes(constant, n) ? node : NULL;
 }
 
-/* A scale or bias as the operator wants it; without one, a constant of ones. */
-static tercel_status make_operand(tercel_value *constant, const norm *n, const tercel_node *like, tercel_value **out,
-                                  tercel_error *err) {
+/* A scale or bias as the operator wants it; without one, a constant full of that number. */
+static tercel_status make_operand(tercel_value *constant, const norm *n, double number, const tercel_node *like,
+                                  tercel_value **out, tercel_error *err) {
   const tercel_shape *const shape = &n->x->type.shape;
-  const int rank = shape->rank - n->axis;
-  if (constant) return tercel_rewrite_reshaped(constant, rank, shape->dims + n->axis, out, err);
-  TERCEL_TRY(
-      tercel_graph_add_new_constant(like->graph, "ones", TERCEL_DTYPE_F32, rank, shape->dims + n->axis, out, err));
+  const int rank = n->is_instance ? 1 : shape->rank - n->axis;
+  const int64_t *const dims = shape->dims + (n->is_instance ? 1 : n->axis);
+  if (constant) return tercel_rewrite_reshaped(constant, rank, dims, out, err);
+  TERCEL_TRY(tercel_graph_add_new_constant(like->graph, number == 0 ? "zeros" : "ones", TERCEL_DTYPE_F32, rank, dims,
+                                           out, err));
   const int64_t count = tercel_tensor_num_elements((*out)->constant);
-  for (int64_t i = 0; i < count; i++) tercel_element_set_f64((*out)->constant->data, TERCEL_DTYPE_F32, i, 1);
+  for (int64_t i = 0; i < count; i++) tercel_element_set_f64((*out)->constant->data, TERCEL_DTYPE_F32, i, number);
   return TERCEL_OK;
+}
+
+/* The operator, not inferred yet. */
+static tercel_status add_norm(const norm *n, tercel_node *root, tercel_node **out, tercel_error *err) {
+  const tercel_op_id op = n->is_instance ? TERCEL_OP_GROUP_NORM : n->is_rms ? TERCEL_OP_RMS_NORM : TERCEL_OP_LAYER_NORM;
+  const bool has_bias = n->bias || n->is_instance;
+  tercel_value *inputs[3] = {n->x};
+  TERCEL_TRY(make_operand(n->scale, n, 1, root, &inputs[1], err));
+  if (has_bias) TERCEL_TRY(make_operand(n->bias, n, 0, root, &inputs[2], err));
+  TERCEL_TRY(tercel_rewrite_add(op, root, inputs, has_bias ? 3 : 2, root, out, err));
+  if (!n->is_instance) TERCEL_TRY(tercel_node_set_int(*out, "axis", n->axis, err));
+  return tercel_node_set_float(*out, "epsilon", n->epsilon, err);
 }
 
 static tercel_status replace_norm(tercel_pass_context *context, const tercel_pattern *p, const norm *n,
                                   tercel_error *err) {
-  const char *const rule = n->is_rms ? "rms-norm" : "layer-norm";
+  const char *const rule = n->is_instance ? "instance-norm" : n->is_rms ? "rms-norm" : "layer-norm";
   tercel_node *const root = (tercel_node *)(uintptr_t)p->nodes[0];
   const tercel_node *const leak = tercel_pattern_leak(p);
   if (leak) return tercel_pattern_refuse_leak(context, rule, p, leak, err);
   if (n->axis < 0) return tercel_refused(context, rule, root, err, "its mean is not over the last axes");
-  for (int d = n->axis; d < n->x->type.shape.rank; d++)
+  for (int d = n->axis; d < n->x->type.shape.rank && !n->is_instance; d++)
     if (!tercel_dim_is_known(n->x->type.shape.dims[d]))
       return tercel_refused(context, rule, root, err, "dim %d of its input is not known", d);
-  tercel_value *inputs[3] = {n->x};
   tercel_node *made;
-  TERCEL_TRY(make_operand(n->scale, n, root, &inputs[1], err));
-  if (n->bias) TERCEL_TRY(make_operand(n->bias, n, root, &inputs[2], err));
-  TERCEL_TRY(tercel_rewrite_add(n->is_rms ? TERCEL_OP_RMS_NORM : TERCEL_OP_LAYER_NORM, root, inputs, n->bias ? 3 : 2,
-                                root, &made, err));
-  TERCEL_TRY(tercel_node_set_int(made, "axis", n->axis, err));
-  TERCEL_TRY(tercel_node_set_float(made, "epsilon", n->epsilon, err));
+  TERCEL_TRY(add_norm(n, root, &made, err));
   TERCEL_TRY(tercel_infer_node(made, err));
   return tercel_pattern_replace(context, rule, p, made, err);
 }

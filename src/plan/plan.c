@@ -211,7 +211,8 @@ static bool has_unpacked_tactics(const tercel_tactics *tactics) {
   return false;
 }
 
-/* Constants that a kernel packed whole need not stay in memory, unless another node reads them. */
+/* Constants that a kernel packed whole need not stay in memory, unless another node reads them, or they don't come back out of what
+ * was packed. */
 static void forget_packed(const tercel_step *step, bool keep_weights) {
   const tercel_node *const node = step->node;
   const bool keep = keep_weights && has_unpacked_tactics(step->tactics);
@@ -221,7 +222,8 @@ static void forget_packed(const tercel_step *step, bool keep_weights) {
     if (may_be_looked_at(value->constant)) continue;
     tercel_storage_forget(value->storage, value->constant->data, value->constant->bytes);
     const bool in_memory = value->storage != NULL && !tercel_storage_is_mapped(value->storage);
-    if (in_memory && !keep && tercel_value_num_uses(value) == 1) tercel_value_drop_data(value);
+    const bool comes_back = step->state.packed.format.inputs & (1u << i);
+    if (in_memory && comes_back && !keep && tercel_value_num_uses(value) == 1) tercel_value_drop_data(value);
   }
 }
 

@@ -11,14 +11,10 @@ tercel_status tercel_packing_create(const tercel_kernel *kernel, const tercel_no
   if (packing == NULL) return tercel_fail_memory(err, sizeof *packing, "a tactic");
   atomic_init(&packing->refs, 1);
   packing->kernel = kernel;
-  if (kernel->prepare != NULL) {
-    tercel_kernel_state state = {0};
-    const tercel_status status = kernel->prepare(kernel, node, target, &state, err);
-    if (status != TERCEL_OK) {
-      tercel_free(packing);
-      return status;
-    }
-    packing->state = state;
+  const tercel_status status = tercel_kernel_prepare(kernel, node, target, NULL, &packing->state, err);
+  if (status != TERCEL_OK) {
+    tercel_free(packing);
+    return status;
   }
   *out = packing;
   return TERCEL_OK;
@@ -31,10 +27,7 @@ tercel_packing *tercel_packing_retain(tercel_packing *packing) {
 
 void tercel_packing_release(tercel_packing *packing) {
   if (packing == NULL || atomic_fetch_sub_explicit(&packing->refs, 1, memory_order_acq_rel) > 1) return;
-  if (packing->state.data != NULL && packing->kernel->release != NULL)
-    packing->kernel->release(packing->state.data);
-  else
-    tercel_free(packing->state.data);
+  tercel_kernel_release(packing->kernel, &packing->state);
   tercel_free(packing);
 }
 

@@ -40,6 +40,59 @@ static void test_pointwise(void **state) {
   tercel_free(kept);
 }
 
+static void test_pairs(void **state) {
+  (void)state;
+  static const example examples[] = {
+      /* the inner cast loses nothing */
+      {"canonicalize",
+       "graph \"g\" (%x: u8[n]) { %a: i64[n] = pointwise(%x) {program = {1: cast:i64<1, 0>(%0)}} "
+       "%y: f32[n] = pointwise(%a) {program = {1: cast<1, 0>(%0)}} return %y }",
+       "  %y: f32[n] = pointwise(%x) {program = {1: cast<1, 0>(%0)}} from \"y\", \"a\"\n  return %y\n"},
+      {"canonicalize",
+       "graph \"g\" (%x: i64[n]) { %a: u8[n] = pointwise(%x) {program = {1: cast:u8<1, 0>(%0)}} "
+       "%y: f32[n] = pointwise(%a) {program = {1: cast<1, 0>(%0)}} return %y }",
+       "  %a: u8[n] = pointwise(%x) {program = {1: cast:u8<1, 0>(%0)}}\n"
+       "  %y: f32[n] = pointwise(%a) {program = {1: cast<1, 0>(%0)}}\n  return %y\n"},
+      {"canonicalize",
+       "graph \"g\" (%x: f32[n]) { %a = pointwise(%x) {program = {1: relu(%0)}} "
+       "%y = pointwise(%a) {program = {1: clip<-1, 6>(%0)}} return %y }",
+       "  %y: f32[n] = pointwise(%x) {program = {1: clip<0, 6>(%0)}} from \"y\", \"a\"\n  return %y\n"},
+      {"canonicalize",
+       "graph \"g\" (%x: f32[n]) { %a = pointwise(%x) {program = {1: clip<-3, -1>(%0)}} "
+       "%y = pointwise(%a) {program = {1: relu(%0)}} return %y, %a }",
+       "  %a: f32[n] = pointwise(%x) {program = {1: clip<-3, -1>(%0)}}\n"
+       "  %y: f32[n] = pointwise(%x) {program = {1: clip<0, 0>(%0)}} from \"y\", \"a\"\n  return %y, %a\n"},
+      {"canonicalize",
+       "graph \"g\" (%x: f32[n], %z: f32[n]) { %a = pointwise(%z) {program = {1: reciprocal(%0)}} "
+       "%y = pointwise(%a, %x) {program = {2: mul(%0, %1)}} return %y }",
+       "  %y: f32[n] = pointwise(%x, %z) {program = {2: div(%0, %1)}} from \"y\", \"a\"\n  return %y\n"},
+      /* once for a row and then a product is less than a quotient for each element */
+      {"canonicalize",
+       "graph \"g\" (%x: f32[n, 8], %z: f32[n, 1]) { %a = pointwise(%z) {program = {1: reciprocal(%0)}} "
+       "%y = pointwise(%a, %x) {program = {2: mul(%0, %1)}} return %y }",
+       "  %a: f32[n, 1] = pointwise(%z) {program = {1: reciprocal(%0)}}\n"
+       "  %y: f32[n, 8] = pointwise(%a, %x) {program = {2: mul(%0, %1)}}\n  return %y\n"},
+      {"canonicalize",
+       "graph \"g\" (%c: bool[n], %x: f32[n], %z: f32[n]) { %a = pointwise(%c) {program = {1: not(%0)}} "
+       "%y = pointwise(%a, %x, %z) {program = {3: select(%0, %1, %2)}} return %y }",
+       "  %y: f32[n] = pointwise(%c, %z, %x) {program = {3: select(%0, %1, %2)}}\n  return %y\n"},
+      {"canonicalize",
+       "graph \"g\" (%c: bool[n], %x: f32[n]) { %a = pointwise(%c) {program = {1: not(%0)}} "
+       "%b = pointwise(%a) {program = {1: not(%0)}} %y = pointwise(%b, %x, %x) {program = {3: select(%0, %1, %2)}} "
+       "return %y, %b }",
+       "  return %x as \"y\", %c as \"b\"\n"},
+      {"canonicalize",
+       "graph \"g\" (%x: f32[n, 8]) { %a = pointwise(%x, %x) {program = {2: mul(%0, %1)}} "
+       "%y = reduce(%a) {kind = \"sum\", axes = [1]} return %y }",
+       "  %y: f32[n, 1] = reduce(%x) {kind = \"sum_square\", axes = [1]} from \"y\", \"a\"\n  return %y\n"},
+  };
+  CHECK_ALL(examples);
+  test_assert_refused("canonicalize",
+                      "graph \"g\" (%x: f32[n, 8]) { %a = pointwise(%x) {program = {1: abs(%0)}} "
+                      "%y = reduce(%a) {kind = \"sum\", axes = [1]} return %y, %a }",
+                      "reduce-of: refused y: 'a' is an output of the graph");
+}
+
 static void test_constants(void **state) {
   (void)state;
   static const example examples[] = {
@@ -261,9 +314,9 @@ static void test_dead_code(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_pointwise),  cmocka_unit_test(test_constants), cmocka_unit_test(test_views_and_moves),
-      cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_fold),      cmocka_unit_test(test_inline),
-      cmocka_unit_test(test_cse),        cmocka_unit_test(test_dead_code),
+      cmocka_unit_test(test_pointwise),       cmocka_unit_test(test_pairs),      cmocka_unit_test(test_constants),
+      cmocka_unit_test(test_views_and_moves), cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_fold),
+      cmocka_unit_test(test_inline),          cmocka_unit_test(test_cse),        cmocka_unit_test(test_dead_code),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

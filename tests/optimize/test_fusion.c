@@ -93,6 +93,51 @@ static void test_other_activations(void **state) {
                    "  %y: f32[n, 4] = pointwise(%x) {program = {1: mish(%0)}} from \"y\", \"b\", \"a\"\n  return %y\n");
 }
 
+static void test_leaky_relu(void **state) {
+  (void)state;
+  static const char want[] = "  %y: f32[n, 4] = pointwise(%x) {program = {1: leaky_relu<0.25>(%0)}}";
+  static const char *const spellings[] = {
+      GRAPH(SCALAR("p", "0.25") FN2("a", "mul", "x", "p") FN2("y", "max", "a", "x") "return %y "),
+      GRAPH(SCALAR("p", "0.25") SCALAR("o", "0") FN2("a", "mul", "p", "x") FN2(
+          "c", "greater", "x", "o") "%y = pointwise(%c, %x, %a) {program = {3: select(%0, %1, %2)}} return %y "),
+      GRAPH(SCALAR("p", "0.25") SCALAR("o", "0") FN2("a", "mul", "p", "x")
+                FN2("c", "less", "x", "o") "%y = pointwise(%c, %a, %x) {program = {3: select(%0, %1, %2)}} return %y "),
+  };
+  for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+    char *const text = test_optimize("activations", spellings[i], NULL);
+    if (!strstr(text, want)) fail_msg("spelling %zu: %s", i, text);
+    tercel_free(text);
+  }
+  test_assert_refused("activations",
+                      GRAPH(SCALAR("p", "1.5") FN2("a", "mul", "x", "p") FN2("y", "max", "a", "x") "return %y "),
+                      "leaky-relu: refused y: the larger of x and 1.5 x is no leaky ReLU");
+  test_assert_refused("activations",
+                      GRAPH(SCALAR("p", "0.5") FN2("a", "mul", "x", "p") FN2("y", "max", "a", "x") "return %y, %a "),
+                      "leaky-relu: refused y: 'a' inside it is an output of the graph");
+}
+
+static void test_sigmoid(void **state) {
+  (void)state;
+#define ONE_AND_EXP SCALAR("o", "1") FN1("a", "neg", "x") FN1("b", "exp", "a") FN2("c", "add", "b", "o")
+  static const char sigmoid[] = "  %y: f32[n, 4] = pointwise(%x) {program = {1: sigmoid(%0)}}";
+  static const char silu[] = "  %y: f32[n, 4] = pointwise(%x) {program = {1: silu<1>(%0)}}";
+  static const struct {
+    const char *text, *want;
+  } spellings[] = {
+      {GRAPH(ONE_AND_EXP FN2("y", "div", "o", "c") "return %y "), sigmoid},
+      {GRAPH(ONE_AND_EXP FN1("y", "reciprocal", "c") "return %y "), sigmoid},
+      {GRAPH(ONE_AND_EXP FN2("y", "div", "x", "c") "return %y "), silu},
+      {GRAPH(ONE_AND_EXP FN2("d", "div", "o", "c") FN2("y", "mul", "x", "d") "return %y "), silu},
+  };
+  for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+    char *const text = test_optimize("activations canonicalize", spellings[i].text, NULL);
+    if (!strstr(text, spellings[i].want)) fail_msg("spelling %zu: %s", i, text);
+    tercel_free(text);
+  }
+  test_assert_refused("activations", GRAPH(ONE_AND_EXP FN2("y", "div", "o", "c") "return %y, %b "),
+                      "sigmoid: refused y: 'b' inside it is an output of the graph");
+}
+
 /* ---- norms ---- */
 
 #define MEAN(to, from) "%" to " = reduce(%" from ") {kind = \"mean\", axes = [-1]} "
@@ -100,6 +145,31 @@ static void test_other_activations(void **state) {
   MEAN("m", "x")                                                                                                       \
   FN2("d", "sub", "x", "m") FN2("s", "mul", "d", "d") MEAN("v", "s") SCALAR("e", "0.5") FN2("w", "add", "v", "e")
 #define SCALE_BIAS "%g: f32[4] = constant data(1, 2, 3, 4) %b: f32[1, 4] = constant data(4, 3, 2, 1) "
+
+#define PICTURES(body) "graph \"g\" (%x: f32[n, 2, h, w]) { " body "}"
+#define PIXEL_MEAN(to, from) "%" to " = reduce(%" from ") {kind = \"mean\", axes = [2, 3]} "
+#define PIXEL_DEVIATION                                                                                                \
+  PIXEL_MEAN("m", "x")                                                                                                 \
+  FN2("d", "sub", "x", "m")                                                                                            \
+  FN2("s", "mul", "d", "d") PIXEL_MEAN("v", "s") SCALAR("e", "0.5") FN2("w", "add", "v", "e") FN1("r", "sqrt", "w")    \
+      FN2("q", "div", "d", "r")
+
+static void test_instance_norm(void **state) {
+  (void)state;
+  test_assert_body("norms", PICTURES(PIXEL_DEVIATION "return %q "),
+                   "  %ones: f32[2] = constant data(1, 1)\n  %zeros: f32[2] = constant data(0, 0)\n"
+                   "  %q: f32[n, 2, h, w] = group_norm(%x, %ones, %zeros) {epsilon = 0.5} from \"q\", \"r\", \"w\", "
+                   "\"v\", \"s\", \"d\", \"m\"\n  return %q\n");
+  test_assert_body(
+      "norms",
+      PICTURES(PIXEL_DEVIATION "%g: f32[2, 1, 1] = constant data(3, 4) %b: f32[1, 2, 1, 1] = constant data(5, 6) " FN2(
+          "t", "mul", "q", "g") FN2("y", "add", "b", "t") "return %y "),
+      "  %g: f32[2] = constant data(3, 4)\n  %b: f32[2] = constant data(5, 6)\n"
+      "  %y: f32[n, 2, h, w] = group_norm(%x, %g, %b) {epsilon = 0.5} from \"y\", \"t\", \"q\", \"r\", "
+      "\"w\", \"v\", \"s\", \"d\", \"m\"\n  return %y\n");
+  test_assert_refused("norms", PICTURES(PIXEL_DEVIATION "return %q, %m "),
+                      "instance-norm: refused q: 'm' inside it is an output of the graph");
+}
 
 static void test_layer_norm(void **state) {
   (void)state;
@@ -367,6 +437,9 @@ int main(void) {
       cmocka_unit_test(test_gelu),
       cmocka_unit_test(test_gelu_tanh),
       cmocka_unit_test(test_other_activations),
+      cmocka_unit_test(test_leaky_relu),
+      cmocka_unit_test(test_sigmoid),
+      cmocka_unit_test(test_instance_norm),
       cmocka_unit_test(test_layer_norm),
       cmocka_unit_test(test_layer_norm_of_reshaped_means),
       cmocka_unit_test(test_rms_norm),
