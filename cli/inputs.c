@@ -143,14 +143,15 @@ static tercel_status make_up(const tercel_engine *engine, const tercel_cli_data 
   bool free_dims = false;
   if (strcmp(fill, "random") != 0 && strcmp(fill, "zeros") != 0 && strcmp(fill, "ones") != 0)
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "--fill '%s': want random, zeros or ones", fill);
-  if (io->kind[0] != 't')
+  const bool state = strcmp(io->kind, "state") == 0;
+  if (io->kind[0] != 't' && !state)
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "input '%s' is a %s: give it with --input %s=FILE.pb", io->name,
                        io->kind, io->name);
   TERCEL_TRY(choose_shape(engine, data, options, io, index, &rank, dims, &free_dims, err));
   TERCEL_TRY(tercel_datum_init_tensor(out, io->name, io->dtype, rank, dims, 0, err));
   const bool numeric = io->dtype != TERCEL_DTYPE_STRING && tercel_dtype_get_kind(io->dtype) != TERCEL_KIND_COMPLEX;
   const char *what = "zeros";
-  if (numeric && fill[0] != 'z') {
+  if (numeric && fill[0] != 'z' && !state) {
     what = fill;
     if (fill[0] == 'r')
       fill_random(out->views, (uint64_t)options->seed + index);

@@ -205,8 +205,9 @@ TERCEL_API void tercel_model_destroy(tercel_model *model);
 /* An input or output.  Pointers live as long as the object that was asked. */
 typedef struct tercel_io {
   const char *name;
-  const char
-      *kind; /* "tensor", "sequence", "optional", "optional_sequence": an optional that holds a sequence; "map" */
+  /* "tensor", "sequence", "optional", "optional_sequence": an optional that holds a sequence; "map"; of inputs also "state": a tensor that
+   * runs read and write, such as a KV cache */
+  const char *kind;
   tercel_dtype dtype;
   int rank;                             /* -1: not known before a run */
   int64_t dims[TERCEL_MAX_RANK];        /* -1: free, or not known before a run */
@@ -405,7 +406,8 @@ TERCEL_API void tercel_context_destroy(tercel_context *context);
 
 /* Gives input number index.  view->data is borrowed until the run ends, and is not written.  Its shape may differ from run to
  * run where the model's dims are free; a free dim with a name ("batch") is one number in all inputs of a run.  INVALID_ARGUMENT names the
- * input, what came and what is wanted. */
+ * input, what came and what is wanted.  An input of kind "state" is different: runs read and write its memory.  One that is not set and has no
+ * free dims lives in the context, zero at first. */
 TERCEL_API tercel_status tercel_context_set_input(tercel_context *context, size_t index, const tercel_view *view,
                                                   tercel_error *err);
 

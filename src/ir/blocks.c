@@ -4,6 +4,7 @@
  * place in the block.  One decoder a format, block by block, in ggml's order of operations; speed is the matter of the kernels. */
 #include "ir/blocks.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ir/block_grids.inc"
@@ -65,6 +66,27 @@ static void q5_1(const uint8_t *p, float *out) {
 static void q8_0(const uint8_t *p, float *out) {
   const float d = f16_at(p);
   for (int e = 0; e < 32; ++e) out[e] = (float)(int8_t)p[2 + e] * d;
+}
+
+/* Halves round away from zero. */
+static float round_away(float x) {
+  const float whole = (float)(int32_t)x, rest = x - whole; /* |x| <= 127: exact */
+  return whole + (float)((rest >= 0.5f) - (rest <= -0.5f));
+}
+
+void tercel_blocks_encode_q8_0(const float *x, int64_t num_blocks, void *out) {
+  uint8_t *p = out;
+  for (int64_t b = 0; b < num_blocks; ++b, p += 34, x += 32) {
+    float most = 0;
+    for (int e = 0; e < 32; ++e) most = fabsf(x[e]) > most ? fabsf(x[e]) : most;
+    const float d = most / 127, inverse = d != 0 && d < INFINITY ? 1 / d : 0;
+    const uint16_t bits = tercel_f16_from_f32(d);
+    memcpy(p, &bits, sizeof bits);
+    for (int e = 0; e < 32; ++e) {
+      const float q = x[e] * inverse;
+      p[2 + e] = (uint8_t)(int8_t)(q >= -127.5f && q <= 127.5f ? round_away(q) : 0);
+    }
+  }
 }
 
 static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};

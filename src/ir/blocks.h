@@ -19,5 +19,7 @@ static inline bool tercel_dtype_is_block(tercel_dtype dtype) { return tercel_dty
 /* num_blocks blocks to f32: the numbers that the format stands for, every operation in the order in which ggml's reference does it, so that the bits
  * are those of its dequantization. */
 void tercel_blocks_decode(tercel_dtype dtype, const void *data, int64_t num_blocks, float *out);
+/* The other way round, as ggml's reference does it: Q8_0, which caches are kept in. */
+void tercel_blocks_encode_q8_0(const float *x, int64_t num_blocks, void *out);
 
 #endif

@@ -20,10 +20,12 @@ typedef enum tercel_type_kind {
 
 /* The type of a value.  Tensors: dtype and shape.  Sequences and optionals hold tensors (optional_sequence: an
  * optional that holds a sequence) of this dtype; shape is what all elements share.  Maps: keys (a list of `key`) and values (dtype) beside them,
- * whose shape is [k], or [n, k] for a sequence of n maps that have the same keys. */
+ * whose shape is [k], or [n, k] for a sequence of n maps that have the same keys.  A tensor that is a state: an input of the outermost graph
+ * whose memory the one node that reads it writes, too (a KV cache); what it holds outlives the run. */
 typedef struct tercel_type {
   tercel_type_kind kind;
   bool optional_sequence;
+  bool state;
   tercel_dtype key; /* of maps; i64 or string */
   tercel_dtype dtype;
   tercel_shape shape;
@@ -97,6 +99,7 @@ typedef enum tercel_op_flags {
   TERCEL_OP_IMPURE = 2,         /* two runs may differ (random), so never folded or merged */
   TERCEL_OP_CONTROL = 4,        /* run by the executor: subgraphs, sequences, optionals; no eval */
   TERCEL_OP_DATA_DEPENDENT = 8, /* output shapes follow from the data itself (nonzero), known only after the run */
+  TERCEL_OP_STATEFUL = 16,      /* writes those of its inputs that are states: never folded, merged or removed */
 } tercel_op_flags;
 
 typedef struct tercel_cost {

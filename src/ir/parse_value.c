@@ -42,10 +42,19 @@ static tercel_status read_map(tercel_reader *r, tercel_type *out) {
   return tercel_reader_expect(r, ")");
 }
 
-/* seq(T) of a tensor, opt(T) of a tensor or of such a sequence, map(key: T). */
+static tercel_status read_state(tercel_reader *r, tercel_type *out) {
+  out->state = true;
+  TERCEL_TRY(tercel_reader_expect(r, "("));
+  TERCEL_TRY(tercel_reader_dtype(r, &out->dtype));
+  TERCEL_TRY(read_shape(r, &out->shape));
+  return tercel_reader_expect(r, ")");
+}
+
+/* state(T), seq(T) of a tensor, opt(T) of a tensor or of such a sequence, map(key: T). */
 tercel_status tercel_reader_type(tercel_reader *r, tercel_type *out) {
   *out = (tercel_type){.shape.rank = -1};
   if (tercel_reader_accept_word(r, "map")) return read_map(r, out);
+  if (tercel_reader_accept_word(r, "state")) return read_state(r, out);
   const bool optional = tercel_reader_accept_word(r, "opt");
   if (optional) TERCEL_TRY(tercel_reader_expect(r, "("));
   const bool sequence = tercel_reader_accept_word(r, "seq");

@@ -9,7 +9,7 @@
  *     operator = name | string
  *     out      = "_" | value [":" type]          in = "_" | value          result = value ["as" string]
  *     value    = "%" (name | string)             "_": absent
- *     type     = dtype shape | "seq" "(" type ")" | "opt" "(" type ")"
+ *     type     = dtype shape | "seq" "(" type ")" | "opt" "(" type ")" | "state" "(" dtype shape ")"
  *     shape    = "[" "*" "]" | "[" [dim {"," dim}] "]"                     dims: dim_text.c
  *     attr     = name "=" (number | string | dtype | program | "[" items "]")   as the schema says
  *     data     = "data" "(" elements ")" | "hex" "(" digits ")" | "fill" "(" element ")"
@@ -42,6 +42,7 @@ static void print_string(const char *text, tercel_text *out) { tercel_text_add_j
 void tercel_type_print(const tercel_dims *dims, const tercel_type *type, tercel_text *out) {
   const char *const open = type->kind == TERCEL_TYPE_SEQUENCE ? "seq("
                            : type->kind == TERCEL_TYPE_MAP    ? "map("
+                           : type->state                      ? "state("
                            : type->kind == TERCEL_TYPE_TENSOR ? ""
                            : type->optional_sequence          ? "opt(seq("
                                                               : "opt(";

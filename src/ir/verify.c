@@ -78,6 +78,16 @@ static tercel_status check_values(const tercel_graph *graph, tally *tallies, ter
   return TERCEL_OK;
 }
 
+/* A state is an input of the outermost graph; one node at most reads it, once, and says that it writes it. */
+static tercel_status check_state(const tercel_graph *graph, const tercel_value *value, tercel_error *err) {
+  if (value->producer || value->constant || graph->parent || value->type.kind != TERCEL_TYPE_TENSOR)
+    return BROKEN(err, "value '%s' is a state, but no tensor that is an input of the outermost graph", value->name);
+  if (value->num_output_uses || value->num_uses > 1 ||
+      (value->num_uses == 1 && !(value->uses[0].node->op->flags & TERCEL_OP_STATEFUL)))
+    return BROKEN(err, "state '%s' is read by others than the one node that writes it", value->name);
+  return TERCEL_OK;
+}
+
 static tercel_status check_tallies(const tercel_graph *graph, const tally *tallies, tercel_error *err) {
   for (uint32_t i = 0; i < graph->num_values; i++) {
     const tercel_value *const value = graph->values[i];
@@ -88,6 +98,7 @@ static tercel_status check_tallies(const tercel_graph *graph, const tally *talli
     if (value->num_uses != tallies[i].uses || hash != tallies[i].use_hash)
       return BROKEN(err, "value '%s' lists %u uses that are not the %u inputs of nodes it is", value->name,
                     value->num_uses, tallies[i].uses);
+    if (value->type.state) TERCEL_TRY(check_state(graph, value, err));
     if (value->num_output_uses != tallies[i].output_uses)
       return BROKEN(err, "value '%s' counts %u uses as output, is output %u times", value->name, value->num_output_uses,
                     tallies[i].output_uses);

@@ -1,6 +1,8 @@
 /* Epilogues: inference and reference evaluation. */
 #include "ops/epilogue.h"
 
+#include "ir/blocks.h"
+
 #include <string.h>
 
 static bool extra_fits(const tercel_shape *extra, const tercel_shape *result) {
@@ -60,13 +62,27 @@ tercel_status tercel_infer_epilogue(tercel_infer *infer, size_t first_extra, ter
 
 /* ---- evaluation ---- */
 
+static tercel_status widen_blocks(tercel_eval *eval, const tercel_tensor *tensor, int64_t count, double *wide,
+                                  tercel_error *err) {
+  const tercel_block_format format = tercel_dtype_block_format(tensor->dtype);
+  float *const block = tercel_arena_alloc_array(eval->scratch, (size_t)format.elements, sizeof *block);
+  if (block == NULL) return tercel_fail_memory(err, (size_t)format.elements * sizeof *block, "a block");
+  const uint8_t *data = tensor->data;
+  for (int64_t i = 0; i < count; i += format.elements, data += format.bytes) {
+    tercel_blocks_decode(tensor->dtype, data, 1, block);
+    for (int e = 0; e < format.elements; ++e) wide[i + e] = (double)block[e];
+  }
+  return TERCEL_OK;
+}
+
 tercel_status tercel_eval_widen_f64(tercel_eval *eval, const tercel_tensor *tensor, const double **out,
                                     tercel_error *err) {
   const int64_t count = tercel_tensor_num_elements(tensor);
   double *wide = tercel_arena_alloc_array(eval->scratch, (size_t)count, sizeof *wide);
   if (wide == NULL) return tercel_fail_memory(err, (size_t)count * sizeof *wide, "a widened operand");
-  for (int64_t i = 0; i < count; ++i) wide[i] = tercel_tensor_get_f64(tensor, i);
   *out = wide;
+  if (tercel_dtype_is_block(tensor->dtype)) return widen_blocks(eval, tensor, count, wide, err);
+  for (int64_t i = 0; i < count; ++i) wide[i] = tercel_tensor_get_f64(tensor, i);
   return TERCEL_OK;
 }
 

@@ -1,4 +1,5 @@
 /* gather, gather_elements, gather_nd: elements picked by index. */
+#include "ir/blocks.h"
 #include "ops/move.h"
 
 /* ---- gather -------------------------------------------------------------------------------------------------------- */
@@ -25,11 +26,16 @@ static tercel_status gather_contents(tercel_infer *infer, tercel_error *err) {
 
 static tercel_status infer_gather(tercel_infer *infer, tercel_error *err) {
   const tercel_shape *x = &infer->in[0]->type.shape, *indices = &infer->in[1]->type.shape;
-  infer->out[0].type.dtype = infer->in[0]->type.dtype;
+  const tercel_dtype dtype = infer->in[0]->type.dtype;
+  const bool blocks = tercel_dtype_is_block(dtype);
+  infer->out[0].type.dtype = blocks ? TERCEL_DTYPE_F32 : dtype;
   TERCEL_TRY(tercel_infer_check_indices(infer, 1, err));
   if (x->rank < 0) return TERCEL_OK;
   int axis;
   TERCEL_TRY(tercel_axis(infer->node, tercel_node_int(infer->node, "axis"), x->rank, &axis, err));
+  if (blocks && (axis != 0 || x->rank < 2))
+    return tercel_node_fail(infer->node, err, TERCEL_UNSUPPORTED, "of %s, whole rows only can be gathered",
+                            tercel_dtype_name(dtype));
   if (indices->rank < 0) return TERCEL_OK;
   tercel_shape out;
   TERCEL_TRY(tercel_infer_open(infer, x->rank - 1 + indices->rank, &out, err));
@@ -49,9 +55,16 @@ static tercel_status eval_gather(tercel_eval *eval, tercel_error *err) {
   TERCEL_TRY(tercel_axis(eval->node, tercel_node_int(eval->node, "axis"), x->rank, &axis, err));
   const int64_t outer = tercel_dims_product(x->dims, 0, axis), inner = tercel_dims_product(x->dims, axis + 1, x->rank);
   const int64_t n = x->dims[axis], count = tercel_tensor_num_elements(indices);
+  const tercel_block_format block = tercel_dtype_block_format(x->dtype);
   for (int64_t k = 0; k < count; ++k) {
     int64_t at;
     TERCEL_TRY(tercel_pick_index(eval->node, tercel_tensor_get_i64(indices, k), n, axis, &at, err));
+    if (block.elements > 0) {
+      const int64_t blocks = inner / block.elements;
+      tercel_blocks_decode(x->dtype, (const uint8_t *)x->data + at * blocks * block.bytes, blocks,
+                           (float *)y->data + k * inner);
+      continue;
+    }
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i)
         tercel_element_copy(y->data, (o * count + k) * inner + i, x->data, (o * n + at) * inner + i, x->dtype);

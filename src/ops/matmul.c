@@ -1,6 +1,7 @@
 /* matmul: numpy's matrix product over the last two dims, with bias and epilogue. */
 #include <string.h>
 
+#include "ir/blocks.h"
 #include "ops/linear.h"
 
 enum { A, B, BIAS, FIRST_EXTRA };
@@ -19,12 +20,25 @@ static bool dtype_fits(tercel_dtype d) {
   }
 }
 
+/* Rows of b' as GGUF files keep them. */
+static tercel_status check_blocks(const tercel_infer *infer, tercel_error *err) {
+  const tercel_type *const a = &infer->in[A]->type, *const b = &infer->in[B]->type;
+  const bool rows = tercel_node_int(infer->node, "trans_b") != 0 && (b->shape.rank == 2 || b->shape.rank < 0);
+  if (rows && (a->dtype == TERCEL_DTYPE_F32 || a->dtype == TERCEL_DTYPE_NONE)) return TERCEL_OK;
+  return tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': b is %s, which goes with an f32 a, rank 2 and trans_b only",
+                     infer->node->op->name, infer->node->name, tercel_dtype_name(b->dtype));
+}
+
 static tercel_status check_dtypes(const tercel_infer *infer, tercel_error *err) {
   const tercel_node *node = infer->node;
   const tercel_dtype want = infer->in[A]->type.dtype;
   for (size_t i = A; i <= BIAS && i < infer->num_inputs; ++i) {
     if (infer->in[i] == NULL || infer->in[i]->type.dtype == TERCEL_DTYPE_NONE) continue;
     const tercel_dtype dtype = infer->in[i]->type.dtype;
+    if (i == B && tercel_dtype_is_block(dtype)) {
+      TERCEL_TRY(check_blocks(infer, err));
+      continue;
+    }
     if (!dtype_fits(dtype))
       return tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': input %zu is %s, want f64 f32 f16 bf16 i64 i32 u64 u32",
                          node->op->name, node->name, i, tercel_dtype_name(dtype));

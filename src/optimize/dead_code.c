@@ -29,7 +29,7 @@ static tercel_status remove_nodes(tercel_graph *graph, removed *out, tercel_erro
   if (!out->nodes) return tercel_fail_memory(err, graph->num_nodes * sizeof *out->nodes, "removing dead code");
   for (tercel_node *node = graph->last, *previous; node; node = previous) {
     previous = node->previous;
-    if (is_read(node)) {
+    if (is_read(node) || node->op->flags & TERCEL_OP_STATEFUL) {
       drop_outputs(node);
     } else {
       tercel_graph_remove_node(node);

@@ -117,7 +117,7 @@ tercel_status tercel_pass_fold(tercel_graph *graph, tercel_pass_context *context
   tercel_status status = TERCEL_OK;
   for (tercel_node *node = graph->first, *next; node && status == TERCEL_OK; node = next) {
     next = node->next;
-    const unsigned no = TERCEL_OP_IMPURE | TERCEL_OP_CONTROL;
+    const unsigned no = TERCEL_OP_IMPURE | TERCEL_OP_STATEFUL | TERCEL_OP_CONTROL;
     if (node->op->flags & no || !node->op->eval || !has_readers(node)) continue;
     status = try_node(node, &scratch, context, err);
     tercel_arena_reset(&scratch);

@@ -163,7 +163,7 @@ static tercel_status merge_nodes(tercel_graph *graph, table *nodes, tercel_pass_
   for (tercel_node *node = graph->first, *next; node; node = next) {
     next = node->next;
     uint64_t hash = 0;
-    if (node->op->flags & (TERCEL_OP_IMPURE | TERCEL_OP_CONTROL)) continue;
+    if (node->op->flags & (TERCEL_OP_IMPURE | TERCEL_OP_STATEFUL | TERCEL_OP_CONTROL)) continue;
     TERCEL_TRY(hash_of(nodes, node, &hash, err));
     tercel_node *const found = look_up(nodes, hash, node);
     if (found && has_all_outputs(found, node)) TERCEL_TRY(merge_node(node, found, context, err));

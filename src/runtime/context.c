@@ -8,6 +8,7 @@ struct tercel_context {
   tercel_runner runner;
   tercel_frame *frame;
   bool *has_input;           /* by input */
+  tercel_buffer *states;     /* by input: of states that the user did not set */
   tercel_list **input_lists; /* by input */
   tercel_buffer *bound;      /* by output: the caller's memory, where data is not NULL */
   tercel_buffer *characters; /* by output: of strings */
@@ -27,10 +28,11 @@ tercel_status tercel_context_create(tercel_engine *engine, const tercel_context_
   atomic_init(&context->runner.cancel, false);
   tercel_account_init(&context->runner.account, engine->max_memory);
   context->has_input = tercel_zalloc_array(num_inputs + 1, sizeof *context->has_input);
+  context->states = tercel_zalloc_array(num_inputs + 1, sizeof *context->states);
   context->input_lists = tercel_zalloc_array(num_inputs + 1, sizeof(tercel_list *));
   context->bound = tercel_zalloc_array(num_outputs + 1, sizeof *context->bound);
   context->characters = tercel_zalloc_array(num_outputs + 1, sizeof *context->characters);
-  if (!context->has_input || !context->input_lists || !context->bound || !context->characters) {
+  if (!context->has_input || !context->states || !context->input_lists || !context->bound || !context->characters) {
     status = tercel_fail_memory(err, num_inputs + num_outputs, "a context");
     goto done;
   }
@@ -50,9 +52,12 @@ void tercel_context_destroy(tercel_context *context) {
     tercel_list_release(context->input_lists[i]);
   for (size_t i = 0; context->characters != NULL && i < context->engine->interface.num_outputs; ++i)
     tercel_buffer_free(&context->characters[i], &context->runner.account);
+  for (size_t i = 0; context->states != NULL && i < context->engine->interface.num_inputs; ++i)
+    tercel_buffer_free(&context->states[i], &context->runner.account);
   tercel_profile_destroy(context->runner.profile);
   tercel_arena_deinit(&context->runner.scratch);
   tercel_free(context->has_input);
+  tercel_free(context->states);
   tercel_free(context->input_lists);
   tercel_free(context->bound);
   tercel_free(context->characters);
@@ -297,9 +302,25 @@ static tercel_status check_symbols(const tercel_context *context, tercel_error *
   return TERCEL_OK;
 }
 
+/* Memory of the context's own for a state that the user did not set. */
+static tercel_status make_state(tercel_context *context, size_t index, tercel_error *err) {
+  const tercel_value *const value = input_value(context, index);
+  tercel_tensor tensor = {0};
+  if (!tercel_tensor_set_shape(&tensor, value->type.dtype, value->type.shape.rank, value->type.shape.dims))
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "state %zu '%s' has free dims, and has not been set", index,
+                       value->name);
+  TERCEL_TRY(tercel_buffer_reserve(&context->states[index], &context->runner.account, tensor.bytes, 0, err));
+  tensor.data = context->states[index].data;
+  memset(tensor.data, 0, tensor.bytes);
+  context->frame->inputs[index] = tensor;
+  context->has_input[index] = true;
+  return TERCEL_OK;
+}
+
 static tercel_status start_run(tercel_context *context, tercel_error *err) {
   const tercel_graph *const graph = context->engine->graph;
   for (uint32_t i = 0; i < graph->num_inputs; ++i) {
+    if (!context->has_input[i] && graph->inputs[i]->type.state) TERCEL_TRY(make_state(context, i, err));
     if (!context->has_input[i])
       return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "input %u '%s' has not been set", i, graph->inputs[i]->name);
     if (graph->inputs[i]->type.kind == TERCEL_TYPE_TENSOR) continue;

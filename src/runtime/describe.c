@@ -13,7 +13,9 @@ static tercel_status describe(const tercel_value *value, const char *name, terce
                               tercel_error *err) {
   const tercel_type *const type = &value->type;
   *out = (tercel_io){.name = tercel_arena_strdup(memory, name),
-                     .kind = type->optional_sequence ? "optional_sequence" : kinds[type->kind],
+                     .kind = type->state               ? "state"
+                             : type->optional_sequence ? "optional_sequence"
+                                                       : kinds[type->kind],
                      .dtype = type->dtype,
                      .key_dtype = type->key,
                      .rank = type->shape.rank};
