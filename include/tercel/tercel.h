@@ -319,9 +319,11 @@ typedef struct tercel_engine_options {
   const char *disable_passes; /* "fold,fuse-conv": passes to leave out, by name */
   const tercel_dim_value *dims;
   size_t num_dims;
-  uint64_t max_memory; /* bytes that activations may take in one context; 0: no limit */
-  int check;           /* 1: verify the graph between passes (slower build; for tests) */
-  int count_savings;   /* 1: count what each decision of the optimizer saves (slower build; for explain) */
+  /* Bytes that activations may take in one context; 0: no limit.  What is known to take more is refused: when the engine is built (fixed
+   * shapes, profiles), else when a run brings its shapes. */
+  uint64_t max_memory;
+  int check;         /* 1: verify the graph between passes (slower build; for tests) */
+  int count_savings; /* 1: count what each decision of the optimizer saves (slower build; for explain) */
   int deterministic; /* 1: the same bits whatever the threads, the batch and the CPU's level (slower; docs/numerics.md) */
   /* Shapes that inputs may have: all inputs of a run have to fit one profile, the first that they do counts.  None: any shape
    * that the model takes, and kernels are chosen for shapes as they come. */
@@ -465,6 +467,54 @@ typedef struct tercel_memory_info {
 
 TERCEL_API tercel_status tercel_context_get_memory(const tercel_context *context, tercel_memory_info *info,
                                                    tercel_error *err);
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+/* The memory of a run, step by step, told without running.  It must not outlive its engine. */
+typedef struct tercel_memory_plan tercel_memory_plan;
+
+/* Plans a run with inputs of these shapes (one view an input; data and bytes may be NULL and 0.  Where shapes follow from the contents of an
+ * input, such as the target of a resize, its data is looked at).  inputs NULL: those of the first profile's max, or else of the model, whose
+ * dims must then be fixed: INVALID_ARGUMENT names an input with a free dim.  OUT_OF_MEMORY: the engine's max_memory is exceeded; the message
+ * says what is needed. */
+TERCEL_API tercel_status tercel_memory_plan_create(const tercel_engine *engine, const tercel_view *inputs,
+                                                   tercel_memory_plan **out, tercel_error *err);
+/* The same of the last run of a context: it knows steps that depend on data, too. */
+TERCEL_API tercel_status tercel_memory_plan_of_run(const tercel_context *context, tercel_memory_plan **out,
+                                                   tercel_error *err);
+TERCEL_API void tercel_memory_plan_destroy(tercel_memory_plan *plan);
+
+typedef struct tercel_memory_plan_info {
+  size_t size;
+  uint64_t planned_bytes; /* what the context takes: outputs included, unless memory is bound to them */
+  uint64_t live_bytes; /* of the values and workspaces alive at the fullest step: no order of packing can need less */
+  size_t peak_step;    /* that step */
+  size_t num_steps;    /* that are told */
+  const char *
+      depends; /* the first step whose memory depends on data, so that nothing is told from there on; NULL: all is told */
+} tercel_memory_plan_info;
+
+TERCEL_API tercel_status tercel_memory_plan_get_info(const tercel_memory_plan *plan, tercel_memory_plan_info *info,
+                                                     tercel_error *err);
+
+typedef struct tercel_memory_step {
+  const char *name, *op; /* of the step's node */
+  uint64_t live_bytes;
+} tercel_memory_step;
+
+/* 0 after the last. */
+TERCEL_API int tercel_memory_plan_get_step(const tercel_memory_plan *plan, size_t index, tercel_memory_step *out);
+
+/* A piece of the arena.  Values that lie in another one (views, parts of a concat, results written in place) have none of their own. */
+typedef struct tercel_memory_block {
+  const char *name; /* of the value that is made there first; of the step whose workspace it is */
+  int is_workspace;
+  uint64_t bytes, offset;
+  size_t first, last; /* steps, both included; the result of a run is kept beyond its last step */
+} tercel_memory_block;
+
+/* In the order of their first steps; 0 after the last. */
+TERCEL_API int tercel_memory_plan_get_block(const tercel_memory_plan *plan, size_t index, tercel_memory_block *out);
 
 /* ---- operators of your own ----------------------------------------------------------------------------------------- */
 

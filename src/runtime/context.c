@@ -384,3 +384,7 @@ tercel_status tercel_context_get_memory(const tercel_context *context, tercel_me
                                .mapped_bytes = context->engine->mapped_bytes};
   return TERCEL_OK;
 }
+
+tercel_status tercel_memory_plan_of_run(const tercel_context *context, tercel_memory_plan **out, tercel_error *err) {
+  return tercel_memory_plan_of_frame(context->engine, context->frame, out, err);
+}

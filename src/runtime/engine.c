@@ -80,7 +80,8 @@ static tercel_status build(tercel_engine *engine, const tercel_graph *graph, con
       .pool = engine->pool};
   TERCEL_TRY(tercel_plan_create(engine->graph, tercel_cpu_backend(), &wanted, &engine->plan, err));
   tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
-  return tercel_interface_init(engine->graph, &engine->interface, err);
+  TERCEL_TRY(tercel_interface_init(engine->graph, &engine->interface, err));
+  return engine->max_memory != 0 ? tercel_engine_check_memory(engine, err) : TERCEL_OK;
 }
 
 tercel_status tercel_engine_build(const tercel_model *model, const tercel_engine_options *options, tercel_engine **out,

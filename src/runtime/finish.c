@@ -23,9 +23,13 @@ static tercel_status pack(tercel_binder *b, uint32_t begin, tercel_error *err) {
   for (size_t i = 0; i < b->num_pieces; ++i)
     if (is_in_arena(&b->pieces[i]) && b->pieces[i].block.last >= begin) blocks[count++] = b->pieces[i].block;
   TERCEL_TRY(tercel_plan_memory(blocks, count, &b->scratch, &b->binding->arena_bytes, err));
-  count = 0;
-  for (size_t i = 0; i < b->num_pieces; ++i)
-    if (is_in_arena(&b->pieces[i]) && b->pieces[i].block.last >= begin) b->pieces[i].block = blocks[count++];
+  b->binding->pieces = tercel_arena_alloc_array(&b->binding->memory, count, sizeof *b->binding->pieces);
+  if (b->binding->pieces == NULL) return tercel_binder_no_memory(err);
+  for (size_t i = 0; i < b->num_pieces; ++i) {
+    if (!is_in_arena(&b->pieces[i]) || b->pieces[i].block.last < begin) continue;
+    b->pieces[i].block = blocks[b->binding->num_pieces];
+    b->binding->pieces[b->binding->num_pieces++] = b->pieces[i];
+  }
   return TERCEL_OK;
 }
 

@@ -264,8 +264,8 @@ static tercel_status collect_outputs(tercel_frame *frame, const tercel_binding *
   return TERCEL_OK;
 }
 
-/* Inputs must be what the graph says, as far as it says it. */
-static tercel_status check_inputs(const tercel_frame *frame, tercel_error *err) {
+/* As far as the graph says it. */
+tercel_status tercel_frame_check_inputs(const tercel_frame *frame, tercel_error *err) {
   const tercel_graph *const graph = frame->plan->graph;
   for (uint32_t i = 0; i < graph->num_inputs; ++i) {
     const tercel_type *const want = &graph->inputs[i]->type;
@@ -303,7 +303,8 @@ tercel_status tercel_frame_run(tercel_frame *frame, tercel_error *err) {
   ++frame->clock;
   follow_tactics(frame);
   frame->peak_bytes = 0;
-  TERCEL_TRY(check_inputs(frame, err));
+  frame->last = NULL;
+  TERCEL_TRY(tercel_frame_check_inputs(frame, err));
   tercel_binding *binding = NULL;
   do {
     TERCEL_TRY(find_binding(frame, binding, &binding, err));
@@ -315,5 +316,6 @@ tercel_status tercel_frame_run(tercel_frame *frame, tercel_error *err) {
     const size_t peak_bytes = binding->peak_bytes + frame->nested_bytes;
     if (peak_bytes > frame->peak_bytes) frame->peak_bytes = peak_bytes;
   } while (binding->end < frame->plan->num_steps);
+  frame->last = binding;
   return collect_outputs(frame, binding, err);
 }

@@ -79,6 +79,8 @@ typedef struct tercel_piece {
   uint32_t parent; /* piece it lies in, at parent_offset */
   size_t parent_offset;
   uint32_t output; /* output whose memory it is, or TERCEL_NO_PIECE */
+  uint32_t owner;  /* the value that was placed there first; of a workspace the step */
+  bool is_workspace;
 } tercel_piece;
 
 /* A packing that a step of a binding runs with: a reference. */
@@ -136,6 +138,8 @@ struct tercel_binding {
   size_t arena_bytes;
   const void *arena_base; /* where arena_fixups have been made for */
   size_t peak_bytes;      /* largest sum of pieces alive at a step */
+  tercel_piece *pieces;   /* packed into the arena, those of segments before included; for reports */
+  size_t num_pieces;
 
   /* For the next segment: slots and pieces of the values that live on. */
   uint32_t *live_ids;
@@ -165,6 +169,7 @@ struct tercel_frame {
   tercel_buffer *dynamic;           /* by value id: outputs of dynamic steps */
   struct tercel_control **controls; /* by step: what a control step keeps */
   tercel_binding *bindings;
+  tercel_binding *last; /* of the last segment that was run */
   size_t num_bindings;
   unsigned generation; /* of the plan's tactics, that the bindings were made with */
   uint64_t clock;      /* of last_use */
@@ -179,6 +184,8 @@ static inline bool tercel_frame_is_outside(const tercel_frame *frame, size_t out
 tercel_status tercel_frame_create(tercel_runner *runner, const tercel_plan *plan, tercel_frame **out,
                                   tercel_error *err);
 void tercel_frame_destroy(tercel_frame *frame); /* NULL is fine */
+/* Are the inputs what the graph says? */
+tercel_status tercel_frame_check_inputs(const tercel_frame *frame, tercel_error *err);
 /* Runs all steps.  Afterwards outputs[k].tensor, or lists[] of list outputs, hold the results until the next run. */
 tercel_status tercel_frame_run(tercel_frame *frame, tercel_error *err);
 

@@ -14,9 +14,10 @@ static size_t machine_bytes(void) {
 
 void tercel_account_init(tercel_account *account, uint64_t max_memory) {
   const size_t machine = machine_bytes();
-  *account = (tercel_account){.limit_bytes = machine, .limit_is_ours = true};
-  if (max_memory != 0 && max_memory < machine)
-    *account = (tercel_account){.limit_bytes = (size_t)max_memory, .limit_is_ours = false};
+  *account = (tercel_account){.machine_bytes = machine, .limit_bytes = machine, .limit_is_ours = true};
+  if (max_memory == 0 || max_memory >= machine) return;
+  account->limit_bytes = (size_t)max_memory;
+  account->limit_is_ours = false;
 }
 
 tercel_status tercel_account_check(const tercel_account *account, size_t bytes, tercel_error *err) {

@@ -7,8 +7,9 @@
 /* What a context's activations take now, and may take. */
 typedef struct tercel_account {
   size_t used_bytes;
-  size_t limit_bytes; /* never 0: what the user allows, at most what the machine has */
-  bool limit_is_ours; /* the machine's memory, not the user's --max-memory */
+  size_t machine_bytes; /* never 0 */
+  size_t limit_bytes;   /* never 0: what the user allows, at most what the machine has */
+  bool limit_is_ours;   /* the machine's memory, not the user's --max-memory */
 } tercel_account;
 
 void tercel_account_init(tercel_account *account, uint64_t max_memory);

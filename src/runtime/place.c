@@ -7,8 +7,7 @@
 
 /* ---- pieces -------------------------------------------------------------------------------------------------------- */
 
-static tercel_status add_piece(tercel_binder *b, size_t bytes, uint32_t first, uint32_t last, uint32_t *out,
-                               tercel_error *err) {
+static tercel_status add_piece(tercel_binder *b, const tercel_piece *piece, uint32_t *out, tercel_error *err) {
   if (b->num_pieces == b->pieces_capacity) {
     const size_t capacity = b->pieces_capacity == 0 ? 64 : 2 * b->pieces_capacity;
     tercel_piece *const grown = tercel_arena_alloc_array(&b->scratch, capacity, sizeof *grown);
@@ -17,8 +16,8 @@ static tercel_status add_piece(tercel_binder *b, size_t bytes, uint32_t first, u
     b->pieces = grown;
     b->pieces_capacity = capacity;
   }
-  b->pieces[b->num_pieces] = (tercel_piece){
-      .block = {.bytes = bytes, .first = first, .last = last}, .parent = TERCEL_NO_PIECE, .output = TERCEL_NO_PIECE};
+  b->pieces[b->num_pieces] = *piece;
+  b->pieces[b->num_pieces].parent = b->pieces[b->num_pieces].output = TERCEL_NO_PIECE;
   *out = (uint32_t)b->num_pieces++;
   return TERCEL_OK;
 }
@@ -62,16 +61,14 @@ static void promote(tercel_binder *b, const tercel_value *value) {
 static tercel_status make_tensor(tercel_binder *b, const tercel_node *node, uint32_t i, const tercel_fact *fact,
                                  tercel_tensor **out, tercel_error *err) {
   const tercel_shape *const shape = &fact->type.shape;
-  const size_t limit = b->frame->runner->account.limit_bytes;
+  const size_t machine = b->frame->runner->account.machine_bytes;
   tercel_tensor tensor = {0};
   const bool fits = tercel_tensor_set_shape(&tensor, fact->type.dtype, shape->rank, shape->dims);
-  if (!fits || tensor.bytes > limit)
-    return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "%s '%s': output '%s' of %s needs %s, but %s %s", node->op->name,
-                       node->name, node->outputs[i]->name,
-                       tercel_describe(fact->type.dtype, shape->rank, shape->dims).text,
-                       fits ? tercel_amount_of(tensor.bytes).text : "more than can be addressed",
-                       b->frame->runner->account.limit_is_ours ? "this machine has" : "max_memory allows",
-                       tercel_amount_of(limit).text);
+  if (!fits || tensor.bytes > machine)
+    return tercel_fail(
+        err, TERCEL_OUT_OF_MEMORY, "%s '%s': output '%s' of %s needs %s, but this machine has %s", node->op->name,
+        node->name, node->outputs[i]->name, tercel_describe(fact->type.dtype, shape->rank, shape->dims).text,
+        fits ? tercel_amount_of(tensor.bytes).text : "more than can be addressed", tercel_amount_of(machine).text);
   return tercel_binder_tensor(b, &tensor, out, err);
 }
 
@@ -87,7 +84,9 @@ static tercel_status place_new(tercel_binder *b, const tercel_step_facts *facts,
   tercel_slot slot = {.place = TERCEL_PLACE_PIECE};
   TERCEL_TRY(make_tensor(b, node, i, &facts->out[i], &slot.tensor, err));
   const uint32_t last = life_of(b, node->outputs[i]).last;
-  TERCEL_TRY(add_piece(b, slot.tensor->bytes, facts->index, last, &slot.piece, err));
+  const tercel_piece piece = {.block = {.bytes = slot.tensor->bytes, .first = facts->index, .last = last},
+                              .owner = node->outputs[i]->id};
+  TERCEL_TRY(add_piece(b, &piece, &slot.piece, err));
   set_slot(b, node->outputs[i], &slot);
   promote(b, node->outputs[i]);
   return TERCEL_OK;
@@ -322,9 +321,11 @@ static tercel_status bind_kernel(tercel_binder *b, const tercel_step_facts *fact
                                                  b->frame->runner->target, &b->binding->memory, &made, err);
   if (status != TERCEL_OK) return tercel_fail_at_node(node, status, err);
   run->binding = made.data;
-  if (made.workspace_bytes > 0)
-    TERCEL_TRY(add_piece(b, made.workspace_bytes, facts->index, facts->index, &step->workspace, err));
-  return TERCEL_OK;
+  if (made.workspace_bytes == 0) return TERCEL_OK;
+  const tercel_piece piece = {.block = {.bytes = made.workspace_bytes, .first = facts->index, .last = facts->index},
+                              .owner = facts->index,
+                              .is_workspace = true};
+  return add_piece(b, &piece, &step->workspace, err);
 }
 
 tercel_status tercel_binder_place(tercel_binder *b, const tercel_step_facts *facts, tercel_error *err) {

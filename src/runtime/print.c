@@ -15,36 +15,23 @@ static void print_step(const tercel_step *step, int depth, void *user) {
   tercel_text_add(text, "  %s\n", node->name);
 }
 
-/* The first segment, bound without inputs' data; nothing where an input's shape is open. */
+/* Nothing where an input's shape is open. */
 static tercel_status print_memory(const tercel_engine *engine, tercel_text *text, tercel_error *err) {
-  const tercel_graph *const graph = engine->graph;
-  tercel_runner runner = {.pool = engine->pool, .target = &engine->plan->target};
-  tercel_frame *frame = NULL;
-  tercel_binding *binding = NULL;
-  tercel_status status = TERCEL_OK;
-  for (uint32_t i = 0; i < graph->num_inputs; ++i) {
-    if (graph->inputs[i]->type.kind == TERCEL_TYPE_TENSOR && tercel_shape_is_known(&graph->inputs[i]->type.shape))
-      continue;
-    tercel_text_add(text, "memory depends on input '%s'\n", graph->inputs[i]->name);
+  tercel_memory_plan *plan = NULL;
+  tercel_memory_plan_info info = {.size = sizeof info};
+  tercel_error why = {0};
+  const tercel_status status = tercel_memory_plan_create(engine, NULL, &plan, &why);
+  if (status == TERCEL_INVALID_ARGUMENT) {
+    tercel_text_add(text, "%s\n", why.message);
     return TERCEL_OK;
   }
-  tercel_account_init(&runner.account, engine->max_memory);
-  TERCEL_CHECK(tercel_frame_create(&runner, engine->plan, &frame, err));
-  for (uint32_t i = 0; i < graph->num_inputs; ++i) {
-    const tercel_type *const type = &graph->inputs[i]->type;
-    if (!tercel_tensor_set_shape(&frame->inputs[i], type->dtype, type->shape.rank, type->shape.dims))
-      TERCEL_CHECK(
-          tercel_fail(err, TERCEL_OUT_OF_MEMORY, "input '%s' is too large to address", graph->inputs[i]->name));
-  }
-  TERCEL_CHECK(tercel_bind(frame, NULL, 0, &binding, err));
-  tercel_text_add(text, "memory: arena %s, largest live set %s%s\n", tercel_amount_of(binding->arena_bytes).text,
-                  tercel_amount_of(binding->peak_bytes).text,
-                  binding->end < engine->plan->num_steps ? ", for the steps before the first that depends on data"
-                                                         : "");
-done:
-  tercel_binding_destroy(binding);
-  tercel_frame_destroy(frame);
-  return status;
+  if (status != TERCEL_OK) return tercel_fail(err, status, "%s", why.message);
+  tercel_memory_plan_get_info(plan, &info, NULL);
+  tercel_text_add(text, "memory: arena %s, largest live set %s%s\n", tercel_amount_of(info.planned_bytes).text,
+                  tercel_amount_of(info.live_bytes).text,
+                  info.depends != NULL ? ", for the steps before the first that depends on data" : "");
+  tercel_memory_plan_destroy(plan);
+  return TERCEL_OK;
 }
 
 tercel_status tercel_print_plan(const tercel_engine *engine, tercel_text *text, tercel_error *err) {

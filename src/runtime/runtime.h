@@ -3,7 +3,7 @@
  *   model.c    a file's graph          frame.h    running a plan (read this first)
  *   engine.c   graph to plan           bind.c, place.c, finish.c    shapes to memory
  *   context.c  one run's state         control.c, sequence.c        steps without kernels
- *   check.c    what is wrong with a file, without an engine */
+ *   check.c    what is wrong with a file, without an engine; memory_plan.c    what a run takes, without running */
 #ifndef TERCEL_RUNTIME_RUNTIME_H
 #define TERCEL_RUNTIME_RUNTIME_H
 
@@ -64,6 +64,11 @@ struct tercel_engine {
 };
 
 tercel_engine *tercel_engine_retain(tercel_engine *engine);
+
+/* memory_plan.c: the plan of the frame's last run; whether the largest shapes that are known before a run keep to the engine's max_memory. */
+tercel_status tercel_memory_plan_of_frame(const tercel_engine *engine, const tercel_frame *frame,
+                                          tercel_memory_plan **out, tercel_error *err);
+tercel_status tercel_engine_check_memory(const tercel_engine *engine, tercel_error *err);
 
 /* print.c: the plan as text, with memory where shapes are known without a run. */
 tercel_status tercel_print_plan(const tercel_engine *engine, tercel_text *text, tercel_error *err);
