@@ -176,6 +176,8 @@ void tercel_cli_describe_io(const tercel_io *io, char *out, size_t out_size);
 void tercel_cli_print_view(const char *label, const tercel_view *view);
 /* Into the file, or to stdout for "-". */
 tercel_status tercel_cli_write_text(const char *path, const tercel_text *text, tercel_error *err);
+/* The characters of a text or of an attribute's value. */
+void tercel_cli_add_xml(tercel_text *to, const char *text);
 /* "12.3 MB", in powers of 1000. */
 void tercel_cli_format_bytes(double bytes, char *out, size_t out_size);
 

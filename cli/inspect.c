@@ -1,5 +1,5 @@
 /* tercel inspect: what is in a model, and what became of it. */
-#include "cli.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 typedef struct options {
   tercel_cli_engine engine;
   tercel_cli_inputs inputs;
-  bool text, dot, plan, decisions, metadata;
+  bool text, dot, plan, decisions, metadata, memory;
+  const char *svg, *json;
 } options;
 
 static const tercel_cli_option own[] = {
@@ -18,6 +19,14 @@ static const tercel_cli_option own[] = {
      NULL},
     {"decisions", TERCEL_CLI_FLAG, offsetof(options, decisions), NULL,
      "print what each pass did and refused, a line each (`tercel explain` tells more)", NULL},
+    {"memory", TERCEL_CLI_FLAG, offsetof(options, memory), NULL,
+     "print the memory of a run before it runs: bytes alive over the steps, what makes the peak, planned bytes and "
+     "their "
+     "lower bound.  For --shapes, a profile's --max-shapes, or the model's own",
+     NULL},
+    {"svg", TERCEL_CLI_TEXT, offsetof(options, svg), "FILE", "with --memory: draw the arena and the curve", NULL},
+    {"json", TERCEL_CLI_TEXT, offsetof(options, json), "FILE",
+     "with --memory: write it as JSON; - is standard output, alone", NULL},
     {"metadata", TERCEL_CLI_FLAG, offsetof(options, metadata), NULL, "print the file's metadata in full", NULL},
     {0}};
 static const tercel_cli_option shapes[] = {
@@ -35,7 +44,8 @@ static const tercel_cli_usage usage = {
     .examples = "  tercel inspect net.onnx\n"
                 "  tercel inspect net.onnx --text | less\n"
                 "  tercel inspect net.onnx --dot | dot -Tsvg > net.svg\n"
-                "  tercel inspect net.onnx --plan --dim batch=1\n",
+                "  tercel inspect net.onnx --plan --dim batch=1\n"
+                "  tercel inspect net.onnx --memory --shapes x=1x3x640x640 --svg memory.svg\n",
     .groups = groups,
     .min_operands = 1,
     .max_operands = 1,
@@ -140,12 +150,24 @@ static tercel_status print_overview(const options *o, const char *path, tercel_c
   return print_text(session->model, NULL, TERCEL_PRINT_OPERATORS, err);
 }
 
+static tercel_status show_memory(const options *o, const char *path, tercel_cli_session *session, tercel_error *err) {
+  tercel_memory_plan *plan = NULL;
+  tercel_status status = TERCEL_OK;
+  TERCEL_CHECK(tercel_cli_plan_memory(session, &o->inputs, &plan, err));
+  if (!o->json || strcmp(o->json, "-") != 0) TERCEL_CHECK(tercel_cli_print_memory_plan(plan, err));
+  if (o->svg) TERCEL_CHECK(tercel_cli_write_memory_svg(o->svg, plan, path, err));
+  if (o->json) TERCEL_CHECK(tercel_cli_write_memory_json(o->json, plan, path, err));
+done:
+  tercel_memory_plan_destroy(plan);
+  return status;
+}
+
 /* ---- the commands ---- */
 
 static tercel_status inspect(options *o, const char *path, tercel_error *err) {
   tercel_cli_session session = {0};
   tercel_status status = TERCEL_OK;
-  const bool engine = o->plan || o->decisions, overview = !engine && !o->text && !o->dot && !o->metadata;
+  const bool engine = o->plan || o->decisions || o->memory, overview = !engine && !o->text && !o->dot && !o->metadata;
   o->inputs.fill = "ones";
   TERCEL_CHECK(tercel_cli_load(path, &o->engine, &session, err));
   if (overview) TERCEL_CHECK(print_overview(o, path, &session, err));
@@ -154,6 +176,7 @@ static tercel_status inspect(options *o, const char *path, tercel_error *err) {
   if (o->dot) TERCEL_CHECK(print_text(session.model, NULL, TERCEL_PRINT_DOT, err));
   if (engine) TERCEL_CHECK(tercel_cli_build(&o->engine, false, &session, err));
   if (o->plan) TERCEL_CHECK(print_text(NULL, session.engine, TERCEL_PRINT_PLAN, err));
+  if (o->memory) TERCEL_CHECK(show_memory(o, path, &session, err));
   if (o->decisions) TERCEL_CHECK(print_text(NULL, session.engine, TERCEL_PRINT_DECISIONS, err));
 done:
   tercel_cli_close(&session);
@@ -166,5 +189,6 @@ int tercel_cli_inspect(int argc, char **argv) {
   tercel_error err = {0};
   int exit_code;
   if (!tercel_cli_parse(&usage, argc, argv, &o, &operands, &exit_code)) return exit_code;
+  if ((o.svg || o.json) && !o.memory) return tercel_cli_fail_usage(usage.command, "--svg and --json go with --memory");
   return inspect(&o, operands.items[0], &err) == TERCEL_OK ? TERCEL_EXIT_OK : tercel_cli_fail(usage.command, &err);
 }

@@ -88,3 +88,16 @@ void tercel_cli_print_view(const char *label, const tercel_view *view) {
     print_numbers(view, elements);
   putchar('\n');
 }
+
+void tercel_cli_add_xml(tercel_text *to, const char *text) {
+  for (; *text; text++) {
+    switch (*text) {
+    case '&': tercel_text_add(to, "&amp;"); break;
+    case '<': tercel_text_add(to, "&lt;"); break;
+    case '>': tercel_text_add(to, "&gt;"); break;
+    case '"': tercel_text_add(to, "&quot;"); break;
+    default: /* control characters are not allowed in XML, even escaped */
+      tercel_text_add(to, "%c", (unsigned char)*text < ' ' || *text == 127 ? ' ' : *text);
+    }
+  }
+}

@@ -24,9 +24,9 @@ tercel_status tercel_account_check(const tercel_account *account, size_t bytes, 
   if (bytes <= account->limit_bytes && account->used_bytes <= account->limit_bytes - bytes) return TERCEL_OK;
   size_t total;
   if (!tercel_add_size(account->used_bytes, bytes, &total)) total = SIZE_MAX;
-  return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "activations need %s, but %s %s", tercel_amount_of(total).text,
-                     account->limit_is_ours ? "this machine has" : "max_memory allows",
-                     tercel_amount_of(account->limit_bytes).text);
+  return tercel_fail(err, TERCEL_OUT_OF_MEMORY, "activations need %s, but %s %s (%zu and %zu bytes)",
+                     tercel_amount_of(total).text, account->limit_is_ours ? "this machine has" : "max_memory allows",
+                     tercel_amount_of(account->limit_bytes).text, total, account->limit_bytes);
 }
 
 tercel_status tercel_buffer_reserve(tercel_buffer *buffer, tercel_account *account, size_t bytes, size_t keep,

@@ -3,6 +3,7 @@
 run-tests: command
 """
 import json
+import xml.etree.ElementTree
 
 import numpy as np
 import onnx
@@ -111,6 +112,34 @@ def test_inspect(tercel, models):
         result = tercel("inspect", models / "relu.onnx", option)
         assert result.returncode == 0 and result.stdout, result.stderr
     assert tercel("inspect", models / "relu.onnx", "--decisions").returncode == 0
+
+
+def test_inspect_memory(tercel, models, tmp_path):
+    result = tercel("inspect", models / "relu.onnx", "--memory", "--shapes", "x=1000x4", "--json", tmp_path / "memory.json",
+                    "--svg", tmp_path / "memory.svg")
+    assert result.returncode == 0, result.stderr
+    assert "planned     16.0 kB (16000 bytes)" in result.stdout
+    assert "the peak is at step 0, pointwise" in result.stdout
+    plan = json.loads((tmp_path / "memory.json").read_text())
+    assert plan["planned_bytes"] == plan["live_bytes"] == 16000 and plan["depends_on_data_from"] is None
+    assert [block["bytes"] for block in plan["blocks"]] == [16000] and len(plan["steps"]) == 1
+    assert xml.etree.ElementTree.parse(tmp_path / "memory.svg").getroot().tag.endswith("svg")
+    free = tercel("inspect", models / "relu.onnx", "--memory")
+    assert free.returncode == 1 and "input 'x', which has free dims: give --shapes" in free.stderr
+
+
+def test_profiles_and_limits(tercel, models):
+    profile = ["--minShapes=x:1x4", "--optShapes=x:8x4", "--maxShapes=x:1000x4"]
+    assert "planned     16.0 kB" in tercel("inspect", models / "relu.onnx", "--memory", *profile).stdout
+    result = tercel("run", models / "relu.onnx", *profile)
+    assert result.returncode == 0 and "input 'x'  f32 [8, 4]" in result.stdout
+    outside = tercel("run", models / "relu.onnx", *profile, "--shapes", "x=1001x4")
+    assert outside.returncode == 1 and "input 'x' is [1001, 4], but profile 0 of 1 takes [1..1000, 4]" in outside.stderr
+    for command in ("run", "inspect", "bench"):
+        refused = tercel(command, models / "relu.onnx", *profile, "--max-memory", "15K")
+        assert refused.returncode == 1 and "activations need 15.6 KiB, but max_memory allows 15 KiB" in refused.stderr
+    wrong = tercel("run", models / "relu.onnx", "--minShapes=x:9x4", "--optShapes=x:8x4")
+    assert wrong.returncode == 1 and "want min <= opt <= max" in wrong.stderr
 
 
 def test_bench(tercel, models, tmp_path):
