@@ -3,7 +3,8 @@
  * A *kernel* is one tactic for an operator.  The planner asks a backend for the kernels of a node, in order of preference;
  * the first that supports it is the default.  Life of a kernel's step:
  *
- *     prepare   once per engine: reads attributes, packs constant operands; the state is immutable and shared by contexts
+ *     prepare   once per engine: reads attributes; what its packer made of constant operands is at hand; the state is immutable and
+ *               shared by contexts (tercel_kernel_prepare does both)
  *     bind      once per shape and context: workspace size and parameters for these shapes
  *     run       many times: allocates nothing, touches only its outputs and workspace
  */
@@ -22,10 +23,46 @@ typedef struct tercel_target {
   bool deterministic; /* the same bits whatever the level, the number of threads and the batch (docs/numerics.md) */
 } tercel_target;
 
+/* ---- packing -------------------------------------------------------------------------------------------------------
+ *
+ * What a kernel makes of constant operands once, as bytes that may be kept in a file and taken up again: prepare then only reads
+ * attributes. */
+
+enum { TERCEL_PACK_NAME_MAX = 32 };
+
+/* How bytes are laid out.  With the node, the name says all: a layout that changes gets another one. */
+typedef struct tercel_pack_format {
+  char name[TERCEL_PACK_NAME_MAX]; /* "gemm.b.32.f32": of the tables in use, not of the level */
+  size_t bytes;                    /* 0: the node has nothing to pack */
+  uint32_t inputs;                 /* bit i: unpack gives constant input i back, bit by bit */
+} tercel_pack_format;
+
+/* Packed bytes; data is aligned to TERCEL_ALIGNMENT. */
+typedef struct tercel_packed {
+  tercel_pack_format format;
+  const void *data;
+  tercel_storage *storage; /* that data lies in: a reference */
+} tercel_packed;
+
+typedef struct tercel_packer tercel_packer;
+struct tercel_packer {
+  /* How the node's constants are packed for this target; looks at shapes and attributes only.  *out arrives cleared. */
+  tercel_status (*describe)(const tercel_packer *packer, const tercel_node *node, const tercel_target *target,
+                            tercel_pack_format *out, tercel_error *err);
+  /* Fills format->bytes, as describe said. */
+  tercel_status (*pack)(const tercel_packer *packer, const tercel_node *node, const tercel_target *target,
+                        const tercel_pack_format *format, void *out, tercel_error *err);
+  /* Fills the constant `input` (of format.inputs) out of what was packed for any target.  What the name and the size say comes from a
+   * file: INVALID_MODEL where they don't fit the node.  NULL where there are no such inputs. */
+  tercel_status (*unpack)(const tercel_packer *packer, const tercel_node *node, const tercel_packed *packed,
+                          uint32_t input, void *out, tercel_error *err);
+};
+
 /* prepare's result.  The kernel's own struct is reached through `data` (from tercel_alloc; freed by kernel->release, or by tercel_free). */
 typedef struct tercel_kernel_state {
   void *data;
-  size_t packed_bytes;    /* of packed constants, for reports */
+  tercel_packed packed;   /* filled before prepare is called, and valid as long as the state; format.bytes 0: nothing */
+  size_t packed_bytes;    /* of packed constants, for reports; prepare adds what it made beside `packed` */
   uint32_t unused_inputs; /* bit i: input i was packed whole; run does not read it, and its pages need not be touched */
 } tercel_kernel_state;
 
@@ -61,6 +98,7 @@ struct tercel_kernel {
   const void *variant; /* the kernel's own: a table entry, a level */
   /* True when the kernel can run the node as its types are known now (dims may be symbolic, constants are visible). */
   bool (*supports)(const tercel_kernel *kernel, const tercel_node *node);
+  const tercel_packer *packer; /* NULL: packs nothing that may be kept */
   tercel_status (*prepare)(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                            tercel_kernel_state *out, tercel_error *err); /* may be NULL: no state */
   void (*release)(void *state_data);                                     /* NULL: tercel_free */
@@ -111,6 +149,20 @@ typedef struct tercel_backend {
   /* Nanoseconds for so many operations of plain vector code, which read and write so many bytes. */
   double (*cost)(double flops, double bytes, int num_threads);
 } tercel_backend;
+
+/* ---- packing.c ---- */
+
+/* Takes `given` (what was packed before; NULL: nothing) where it is packed as the kernel would, else packs; then prepares.  *out: cleared. */
+tercel_status tercel_kernel_prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
+                                    const tercel_packed *given, tercel_kernel_state *out, tercel_error *err);
+void tercel_kernel_release(const tercel_kernel *kernel, tercel_kernel_state *state); /* clears it */
+/* Are the bytes laid out as the kernel would lay them out? */
+tercel_status tercel_kernel_check_packed(const tercel_kernel *kernel, const tercel_node *node,
+                                         const tercel_target *target, const tercel_packed *packed, bool *same,
+                                         tercel_error *err);
+/* The constant `input` of the node, whose shape its value still has, out of what the kernel packed for any target. */
+tercel_status tercel_kernel_unpack(const tercel_kernel *kernel, const tercel_node *node, const tercel_packed *packed,
+                                   uint32_t input, tercel_storage **out, tercel_error *err);
 
 /* The kernel that runs any operator's reference evaluation (op->eval); the last resort of every backend.  Named "reference". */
 const tercel_kernel *tercel_reference_kernel(void);

@@ -157,7 +157,8 @@ static void bind_kernel(check_node *check, const tercel_kernel *kernel, int num_
     b->tensors[i].data = b->memory[i].data;
     b->out[i] = &b->tensors[i];
   }
-  if (kernel->prepare != NULL) assert_ok(kernel->prepare(kernel, check->node, &b->target, &b->state, &err), &err);
+  assert_ok(tercel_kernel_prepare(kernel, check->node, &b->target, NULL, &b->state, &err), &err);
+  check_packed(kernel, check->node, &b->state);
   if (kernel->bind != NULL)
     assert_ok(kernel->bind(kernel, check->node, b->state.data, check->in, (const tercel_tensor *const *)b->out,
                            &b->target, &b->arena, &b->binding, &err),
@@ -177,14 +178,23 @@ static void bind_kernel(check_node *check, const tercel_kernel *kernel, int num_
                                .pool = b->pool};
 }
 
+void check_packed(const tercel_kernel *kernel, const tercel_node *node, const tercel_kernel_state *state) {
+  tercel_error err = {0};
+  for (uint32_t i = 0; i < node->num_inputs; i++) {
+    if (!(state->packed.format.inputs & (1u << i))) continue;
+    const tercel_tensor *const constant = node->inputs[i]->constant;
+    tercel_storage *storage = NULL;
+    assert_ok(tercel_kernel_unpack(kernel, node, &state->packed, i, &storage, &err), &err);
+    assert_memory_equal(tercel_storage_data(storage), constant->data, constant->bytes);
+    tercel_storage_release(storage);
+  }
+}
+
 static void unbind_kernel(const tercel_kernel *kernel, bound *b) {
   for (size_t i = 0; i < b->run.num_outputs; i++) tercel_test_buffer_destroy(&b->memory[i]);
   tercel_test_buffer_destroy(&b->workspace);
   tercel_pool_release(b->pool);
-  if (kernel->release != NULL)
-    kernel->release(b->state.data);
-  else
-    tercel_free(b->state.data);
+  tercel_kernel_release(kernel, &b->state);
   tercel_arena_deinit(&b->arena);
 }
 

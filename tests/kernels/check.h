@@ -58,6 +58,9 @@ typedef enum check_epilogue {
 bool check_epilogue_has_extra(check_epilogue epilogue);
 void check_node_set_epilogue(check_node *check, check_epilogue epilogue);
 
+/* Every constant that the kernel packed comes back as it was. */
+void check_packed(const tercel_kernel *kernel, const tercel_node *node, const tercel_kernel_state *state);
+
 /* Runs `kernel` (which must support the node) on `num_threads`, twice, in guarded memory.  Returns the largest difference to the
  * reference, divided by the largest magnitude of that output (or 1, if that is less). */
 double check_node_difference(check_node *check, const tercel_kernel *kernel, int num_threads);

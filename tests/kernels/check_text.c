@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
+#include "kernels/check.h"
 
 static bool bench;
 
@@ -154,7 +155,8 @@ static void run_variant(subject *s, const variant *v) {
     outputs[i].data = NULL;
     shapes[i] = out[i] = &outputs[i];
   }
-  if (v->kernel->prepare) assert_ok(v->kernel->prepare(v->kernel, node, &target, &state, &err), &err);
+  assert_ok(tercel_kernel_prepare(v->kernel, node, &target, NULL, &state, &err), &err);
+  check_packed(v->kernel, node, &state);
   if (v->kernel->bind)
     assert_ok(v->kernel->bind(v->kernel, node, state.data, in, shapes, &target, &arena, &binding, &err), &err);
   for (uint32_t i = 0; i < node->num_outputs; i++) {
@@ -194,7 +196,7 @@ static void run_variant(subject *s, const variant *v) {
   tercel_test_buffer_destroy(&workspace);
   for (uint32_t i = 0; i < node->num_outputs; i++) tercel_test_buffer_destroy(&buffers[i]);
   tercel_arena_deinit(&arena);
-  if (state.data) (v->kernel->release ? v->kernel->release : tercel_free)(state.data);
+  tercel_kernel_release(v->kernel, &state);
 }
 
 static void run_kernel(subject *s, tercel_cpu_level level, const tercel_kernel *kernel) {

@@ -82,10 +82,12 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 3);
 }
 
+static const tercel_gemm_packer packer = {TERCEL_GEMM_PACKER, TERCEL_CONV_W, false, tercel_conv_see_rows};
+
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  return tercel_conv_prepare(node, target, tercel_conv_pack_rows, out, err);
+  return tercel_conv_prepare(node, target, out, err);
 }
 
 bool tercel_conv_is_pointwise(const tercel_conv_geometry *g) {
@@ -184,6 +186,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_conv_gemm = {.name = "conv.gemm",
                                                .op = TERCEL_OP_CONV,
                                                .supports = supports,
+                                               .packer = &packer.packer,
                                                .prepare = prepare,
                                                .release = tercel_conv_release,
                                                .bind = bind,

@@ -3,7 +3,7 @@
 #define TERCEL_BACKENDS_CPU_CONV_H
 
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/gemm_packer.h"
 #include "backends/cpu/kernels/conv.h"
 #include "backends/cpu/kernels/epilogue.h"
 
@@ -15,26 +15,19 @@ bool tercel_conv_supports(const tercel_node *node, tercel_layout layout, int max
 typedef struct tercel_conv_state {
   const tercel_gemm_kernels *gemm;
   const tercel_conv_kernels *conv;
-  float *packed;         /* constant weights as the tactic wants them, group after group; NULL: read at run time */
+  const float
+      *packed; /* constant weights as the tactic's packer left them, group after group; NULL: read at run time */
   int64_t packed_floats; /* of one group */
   tercel_epilogue epilogue;
 } tercel_conv_state;
 
-/* Allocates and fills packed for constant weights, or leaves it NULL. */
-typedef tercel_status (*tercel_conv_pack)(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *state,
-                                          tercel_error *err);
-/* A tercel_conv_state as out->data.  pack: NULL where weights are always read as they lie. */
-tercel_status tercel_conv_prepare(const tercel_node *node, const tercel_target *target, tercel_conv_pack pack,
-                                  tercel_kernel_state *out, tercel_error *err);
+/* A tercel_conv_state as out->data. */
+tercel_status tercel_conv_prepare(const tercel_node *node, const tercel_target *target, tercel_kernel_state *out,
+                                  tercel_error *err);
 void tercel_conv_release(void *state);
-/* Room for `floats` of each group. */
-tercel_status tercel_conv_alloc_packed(const tercel_node *node, int64_t floats, tercel_conv_state *state,
-                                       tercel_error *err);
-/* As A of a product: W, and W^T for conv_transpose, whose weights are [in channels][..]. */
-tercel_status tercel_conv_pack_rows(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *state,
-                                    tercel_error *err);
-tercel_status tercel_conv_pack_transposed(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *state,
-                                          tercel_error *err);
+/* Weights seen as A of a product: W, and W^T for conv_transpose, whose weights are [in channels][..]. */
+bool tercel_conv_see_rows(const tercel_node *node, const tercel_tensor *w, tercel_gemm_operand *out);
+bool tercel_conv_see_transposed(const tercel_node *node, const tercel_tensor *w, tercel_gemm_operand *out);
 
 /* A run's operands. */
 typedef struct tercel_conv_run {

@@ -21,24 +21,12 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return rank >= 3 && rank <= 5 && tercel_epilogue_supports(node, FIRST_EXTRA);
 }
 
-static tercel_status pack(const tercel_node *node, const tercel_tensor *w, tercel_gemm8_state *s, tercel_error *err) {
-  const int64_t group = tercel_node_int(node, "group"), m = w->dims[0] / group;
-  if (m == 0) return TERCEL_OK;
-  const int64_t k = tercel_tensor_num_elements(w) / w->dims[0];
-  TERCEL_TRY(tercel_gemm8_alloc_packed(s, tercel_gemm8_panel_bytes_a(s->kernels, m, k),
-                                       tercel_gemm8_sums_a(s->kernels, m), group, err));
-  for (int64_t i = 0; i < s->matrices; ++i) {
-    const tercel_gemm8_packed to = tercel_gemm8_get_packed(s, i);
-    tercel_gemm8_pack_a(s->kernels, m, k, (const uint8_t *)w->data + i * m * k, k, 1,
-                        tercel_gemm8_flip(w->dtype, false), &to);
-  }
-  return TERCEL_OK;
-}
+static const tercel_gemm_packer packer = {TERCEL_GEMM8_PACKER, W, false, tercel_conv_see_rows};
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  return tercel_gemm8_prepare(node, target, pack, out, err);
+  return tercel_gemm8_prepare(node, target, &packer, out, err);
 }
 
 static tercel_conv_view view_of(const tercel_conv_geometry *g) {
@@ -90,7 +78,8 @@ static void get_product(const void *user, int64_t outer, tercel_gemm8_product *o
   const tercel_gemm8_plan *plan = &j->b->plan;
   const int64_t group = outer % g->group;
   out->a = j->w + group * plan->m * plan->k;
-  if (plan->a_is_packed) out->packed_a = tercel_gemm8_get_packed(j->s, group);
+  if (plan->a_is_packed)
+    out->packed_a = tercel_gemm8_get_packed(j->s->kernels, &j->s->packed, false, plan->m, plan->k, group);
   out->b = j->x + outer * (g->in_channels / g->group) * g->in_size;
   out->c = j->y + outer * plan->m * plan->n;
   out->a_zeros = j->w_zeros;
@@ -231,6 +220,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_conv_integer = {.name = "conv_integer",
                                                   .op = TERCEL_OP_CONV_INTEGER,
                                                   .supports = supports,
+                                                  .packer = &packer.packer,
                                                   .prepare = prepare,
                                                   .release = tercel_gemm8_release,
                                                   .bind = bind,

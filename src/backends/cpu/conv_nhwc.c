@@ -7,6 +7,7 @@
  *         for each panel of mr pixels               their addresses, for the taps of the run
  *           for each panel of nr channels           tile
  *         after the last run: epilogue on the panel's pixels */
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/conv.h"
@@ -39,29 +40,91 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 
 /* ---- weights ---- */
 
-/* [panel of nr out channels][tap][in channel][nr], zeros beyond the last. */
-static void pack_group(const float *w, int64_t out_each, int64_t in_each, int64_t taps, int64_t nr, float *out) {
-  for (int64_t m0 = 0; m0 < out_each; m0 += nr)
-    for (int64_t tap = 0; tap < taps; ++tap)
-      for (int64_t c = 0; c < in_each; ++c)
-        for (int64_t m = m0; m < m0 + nr; ++m) *out++ = m < out_each ? w[(m * in_each + c) * taps + tap] : 0;
+/* Of a group: [panel of nr out channels][tap][in channel][nr], zeros beyond the last.  The weights are [out channel][in channel][tap]. */
+typedef struct weights {
+  int64_t group, out_each, in_each, taps;
+} weights;
+
+static weights weights_of(const tercel_node *node) {
+  const tercel_tensor *const w = node->inputs[TERCEL_CONV_W]->constant;
+  const int64_t group = tercel_node_int(node, "group");
+  return (weights){group, w->dims[0] / group, w->dims[1], tercel_dims_product(w->dims, 2, w->rank)};
 }
 
-static tercel_status pack(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *s, tercel_error *err) {
-  const int64_t group = tercel_node_int(node, "group"), out_each = w->dims[0] / group, in_each = w->dims[1];
-  const int64_t taps = tercel_dims_product(w->dims, 2, w->rank);
-  TERCEL_TRY(
-      tercel_conv_alloc_packed(node, (int64_t)tercel_gemm_packed_b_size(s->gemm, in_each * taps, out_each), s, err));
-  for (int64_t i = 0; i < group && s->packed != NULL; ++i)
-    pack_group((const float *)w->data + i * out_each * in_each * taps, out_each, in_each, taps, s->gemm->nr,
-               s->packed + i * s->packed_floats);
+static bool panel_bytes(const weights *w, int width, size_t *out) {
+  const tercel_panels panels = {width, 1, sizeof(float)};
+  const tercel_gemm_operand operand = {.count = w->group, .outer = w->out_each, .k = w->in_each * w->taps};
+  return tercel_panels_bytes(&panels, &operand, out);
+}
+
+static tercel_status describe(const tercel_packer *packer, const tercel_node *node, const tercel_target *target,
+                              tercel_pack_format *out, tercel_error *err) {
+  (void)packer;
+  const weights w = weights_of(node);
+  const int width = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels)->nr;
+  if (!panel_bytes(&w, width, &out->bytes)) return tercel_fail_memory(err, SIZE_MAX, "packed weights");
+  if (out->bytes == 0) return TERCEL_OK;
+  snprintf(out->name, sizeof out->name, "conv.nhwc.%d.f32", width);
+  out->inputs = 1u << TERCEL_CONV_W;
   return TERCEL_OK;
 }
+
+static tercel_status pack(const tercel_packer *packer, const tercel_node *node, const tercel_target *target,
+                          const tercel_pack_format *format, void *out, tercel_error *err) {
+  (void)packer;
+  (void)format;
+  (void)err;
+  const weights w = weights_of(node);
+  const tercel_gemm_kernels *const kernels = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels);
+  const int64_t row = w.in_each * w.taps;
+  const float *from = node->inputs[TERCEL_CONV_W]->constant->data;
+  float *to = out;
+  for (int64_t group = 0; group < w.group; ++group, from += w.out_each * row)
+    for (int64_t m = 0; m < w.out_each; m += kernels->nr)
+      for (int64_t tap = 0; tap < w.taps; ++tap, to += w.in_each * kernels->nr)
+        kernels->pack_b(w.in_each, tercel_min_i64(w.out_each - m, kernels->nr), from + m * row + tap, w.taps, row, to);
+  return TERCEL_OK;
+}
+
+static bool parse_name(const char *name, int *width) {
+  const char *at = name + strlen("conv.nhwc.");
+  return strncmp(name, "conv.nhwc.", strlen("conv.nhwc.")) == 0 && tercel_panels_parse_number(&at, width) &&
+         strcmp(at, ".f32") == 0;
+}
+
+static tercel_status unpack(const tercel_packer *packer, const tercel_node *node, const tercel_packed *packed,
+                            uint32_t input, void *out, tercel_error *err) {
+  (void)packer;
+  (void)input;
+  const weights w = weights_of(node);
+  int width;
+  size_t bytes;
+  if (!parse_name(packed->format.name, &width) || !panel_bytes(&w, width, &bytes) || bytes != packed->format.bytes)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "conv '%s': %zu bytes of %s are not its weights", node->name,
+                       packed->format.bytes, packed->format.name);
+  const tercel_panels panels = {width, 1, sizeof(float)};
+  const int64_t row = w.in_each * w.taps;
+  const float *from = packed->data;
+  float *to = out;
+  for (int64_t group = 0; group < w.group; ++group, to += w.out_each * row)
+    for (int64_t m = 0; m < w.out_each; m += width)
+      for (int64_t tap = 0; tap < w.taps; ++tap, from += w.in_each * width) {
+        const tercel_gemm_operand panel = {.count = 1,
+                                           .outer = tercel_min_i64(w.out_each - m, width),
+                                           .outer_step = row,
+                                           .k = w.in_each,
+                                           .k_step = w.taps};
+        tercel_panels_unpack_f32(&panels, &panel, from, to + m * row + tap);
+      }
+  return TERCEL_OK;
+}
+
+static const tercel_packer packer = {describe, pack, unpack};
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  return tercel_conv_prepare(node, target, pack, out, err);
+  return tercel_conv_prepare(node, target, out, err);
 }
 
 /* ---- bind ---- */
@@ -332,6 +395,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_conv_nhwc = {.name = "conv.nhwc",
                                                .op = TERCEL_OP_CONV,
                                                .supports = supports,
+                                               .packer = &packer,
                                                .prepare = prepare,
                                                .release = tercel_conv_release,
                                                .bind = bind,

@@ -28,10 +28,12 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   return tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 2);
 }
 
+static const tercel_gemm_packer packer = {TERCEL_GEMM_PACKER, TERCEL_CONV_W, false, tercel_conv_see_transposed};
+
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  return tercel_conv_prepare(node, target, tercel_conv_pack_transposed, out, err);
+  return tercel_conv_prepare(node, target, out, err);
 }
 
 /* ---- bind ---- */
@@ -214,6 +216,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_conv_transpose_gemm = {.name = "conv_transpose.gemm",
                                                          .op = TERCEL_OP_CONV_TRANSPOSE,
                                                          .supports = supports,
+                                                         .packer = &packer.packer,
                                                          .prepare = prepare,
                                                          .release = tercel_conv_release,
                                                          .bind = bind,

@@ -6,6 +6,7 @@
  *
  * A piece of work is a band of rows of tiles and a block of output channels; V stays in the second-level cache, M in the first or second. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/conv.h"
@@ -127,18 +128,40 @@ static void transform_group(const float *w, int64_t m, int64_t k, int64_t mr, fl
   }
 }
 
-static tercel_status pack(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *s, tercel_error *err) {
-  const int64_t group = tercel_node_int(node, "group"), m = w->dims[0] / group, k = w->dims[1], mr = s->gemm->mr;
-  TERCEL_TRY(tercel_conv_alloc_packed(node, tercel_ceil_div(m, mr) * mr * k * POSITIONS, s, err));
-  for (int64_t i = 0; i < group && s->packed != NULL; ++i)
-    transform_group((const float *)w->data + i * m * k * TAPS, m, k, mr, s->packed + i * s->packed_floats);
+static tercel_status describe(const tercel_packer *p, const tercel_node *node, const tercel_target *target,
+                              tercel_pack_format *out, tercel_error *err) {
+  (void)p;
+  const tercel_tensor *const w = node->inputs[TERCEL_CONV_W]->constant;
+  const int64_t group = tercel_node_int(node, "group"), m = w->dims[0] / group, k = w->dims[1];
+  const int mr = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels)->mr;
+  size_t floats;
+  if (!tercel_mul_size((size_t)(tercel_ceil_div(m, mr) * mr), (size_t)(k * POSITIONS), &floats) ||
+      !tercel_mul_size(floats, (size_t)group, &floats) || !tercel_mul_size(floats, sizeof(float), &out->bytes))
+    return tercel_fail_memory(err, SIZE_MAX, "packed weights");
+  snprintf(out->name, sizeof out->name, "winograd.4x4.%d.f32", mr);
   return TERCEL_OK;
 }
+
+static tercel_status pack(const tercel_packer *p, const tercel_node *node, const tercel_target *target,
+                          const tercel_pack_format *format, void *out, tercel_error *err) {
+  (void)p;
+  (void)err;
+  const tercel_tensor *const w = node->inputs[TERCEL_CONV_W]->constant;
+  const int64_t group = tercel_node_int(node, "group"), m = w->dims[0] / group, k = w->dims[1];
+  const size_t floats = format->bytes / sizeof(float) / (size_t)group;
+  for (int64_t i = 0; i < group; ++i)
+    transform_group((const float *)w->data + i * m * k * TAPS, m, k,
+                    TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels)->mr, (float *)out + (size_t)i * floats);
+  return TERCEL_OK;
+}
+
+/* The weights don't come back out of their transform bit by bit, and are smaller: they are what is kept. */
+static const tercel_packer packer = {.describe = describe, .pack = pack};
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  return tercel_conv_prepare(node, target, pack, out, err);
+  return tercel_conv_prepare(node, target, out, err);
 }
 
 /* ---- bind ---- */
@@ -283,6 +306,7 @@ const tercel_kernel tercel_kernel_conv_winograd = {.name = "conv.winograd",
                                                    .op = TERCEL_OP_CONV,
                                                    .supports = supports,
                                                    .supports_exact = supports_exact,
+                                                   .packer = &packer,
                                                    .prepare = prepare,
                                                    .release = tercel_conv_release,
                                                    .bind = bind,

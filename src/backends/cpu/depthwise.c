@@ -27,7 +27,7 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  return tercel_conv_prepare(node, target, NULL, out, err);
+  return tercel_conv_prepare(node, target, out, err);
 }
 
 /* Outputs of at most 8 columns would leave half of 16 lanes idle. */

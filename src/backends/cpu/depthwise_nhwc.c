@@ -21,19 +21,56 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
          w->constant->dims[0] > 1;
 }
 
-/* [tap][channel] */
-static tercel_status pack(const tercel_node *node, const tercel_tensor *w, tercel_conv_state *s, tercel_error *err) {
-  const int64_t channels = w->dims[0], taps = tercel_dims_product(w->dims, 2, w->rank);
-  TERCEL_TRY(tercel_conv_alloc_packed(node, taps, s, err));
-  for (int64_t i = 0; i < taps * channels && s->packed != NULL; ++i)
-    s->packed[i] = ((const float *)w->data)[i % channels * taps + i / channels];
+/* ---- weights: [tap][channel] out of [channel][tap] ---- */
+
+static const char format_name[] = "depthwise.nhwc.f32";
+
+static void transpose(int64_t rows, int64_t columns, const float *in, float *out) {
+  for (int64_t i = 0; i < rows * columns; ++i) out[i] = in[i % rows * columns + i / rows];
+}
+
+static int64_t taps_of(const tercel_tensor *w) { return tercel_dims_product(w->dims, 2, w->rank); }
+
+static tercel_status describe(const tercel_packer *packer, const tercel_node *node, const tercel_target *target,
+                              tercel_pack_format *out, tercel_error *err) {
+  (void)packer;
+  (void)target;
+  (void)err;
+  const tercel_tensor *const w = node->inputs[TERCEL_CONV_W]->constant;
+  *out = (tercel_pack_format){.bytes = w->bytes, .inputs = 1u << TERCEL_CONV_W};
+  memcpy(out->name, format_name, sizeof format_name);
   return TERCEL_OK;
 }
+
+static tercel_status pack(const tercel_packer *packer, const tercel_node *node, const tercel_target *target,
+                          const tercel_pack_format *format, void *out, tercel_error *err) {
+  (void)packer;
+  (void)target;
+  (void)format;
+  (void)err;
+  const tercel_tensor *const w = node->inputs[TERCEL_CONV_W]->constant;
+  transpose(w->dims[0], taps_of(w), w->data, out);
+  return TERCEL_OK;
+}
+
+static tercel_status unpack(const tercel_packer *packer, const tercel_node *node, const tercel_packed *packed,
+                            uint32_t input, void *out, tercel_error *err) {
+  (void)packer;
+  (void)input;
+  const tercel_tensor *const w = node->inputs[TERCEL_CONV_W]->constant;
+  if (strcmp(packed->format.name, format_name) != 0 || packed->format.bytes != w->bytes)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "conv '%s': %zu bytes of %s are not its weights", node->name,
+                       packed->format.bytes, packed->format.name);
+  transpose(taps_of(w), w->dims[0], packed->data, out);
+  return TERCEL_OK;
+}
+
+static const tercel_packer packer = {describe, pack, unpack};
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  return tercel_conv_prepare(node, target, pack, out, err);
+  return tercel_conv_prepare(node, target, out, err);
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
@@ -92,6 +129,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_conv_depthwise_nhwc = {.name = "conv.depthwise_nhwc",
                                                          .op = TERCEL_OP_CONV,
                                                          .supports = supports,
+                                                         .packer = &packer,
                                                          .prepare = prepare,
                                                          .release = tercel_conv_release,
                                                          .bind = bind,

@@ -41,14 +41,6 @@ static tercel_status give_memory(const tercel_node *node, tercel_tensor *out, te
   return TERCEL_OK;
 }
 
-static void release(const tercel_kernel *kernel, const tercel_kernel_state *state) {
-  if (state->data == NULL) return;
-  if (kernel->release != NULL)
-    kernel->release(state->data);
-  else
-    tercel_free(state->data);
-}
-
 static tercel_status run_kernel(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                                 const tercel_tensor *const *in, tercel_tensor *const *out, tercel_arena *arena,
                                 tercel_error *err) {
@@ -56,7 +48,7 @@ static tercel_status run_kernel(const tercel_kernel *kernel, const tercel_node *
   tercel_kernel_binding binding = {0};
   tercel_storage *workspace = NULL;
   tercel_status status = TERCEL_OK;
-  if (kernel->prepare != NULL) TERCEL_TRY(kernel->prepare(kernel, node, target, &state, err));
+  TERCEL_TRY(tercel_kernel_prepare(kernel, node, target, NULL, &state, err));
   if (kernel->bind != NULL)
     TERCEL_CHECK(
         kernel->bind(kernel, node, state.data, in, (const tercel_tensor *const *)out, target, arena, &binding, err));
@@ -75,7 +67,7 @@ static tercel_status run_kernel(const tercel_kernel *kernel, const tercel_node *
   TERCEL_CHECK(kernel->run(&run, err));
 done:
   tercel_storage_release(workspace);
-  release(kernel, &state);
+  tercel_kernel_release(kernel, &state);
   return status;
 }
 

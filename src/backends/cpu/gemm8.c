@@ -55,6 +55,24 @@ void tercel_gemm8_pack_b(const tercel_gemm8_kernels *kernels, int64_t k, int64_t
   }
 }
 
+static size_t panel_bytes_of(const tercel_gemm8_kernels *kernels, bool right, int64_t outer, int64_t k) {
+  return right ? tercel_gemm8_panel_bytes_b(kernels, k, outer) : tercel_gemm8_panel_bytes_a(kernels, outer, k);
+}
+
+tercel_gemm8_packed tercel_gemm8_open_packed(const tercel_gemm8_kernels *kernels, const void *data, bool right,
+                                             int64_t outer, int64_t k, int64_t count) {
+  uint8_t *const bytes = (uint8_t *)(uintptr_t)data; /* written while packing only */
+  const size_t all = panel_bytes_of(kernels, right, outer, k) * (size_t)count;
+  return (tercel_gemm8_packed){bytes, (uint32_t *)(void *)(bytes + all)};
+}
+
+tercel_gemm8_packed tercel_gemm8_get_packed(const tercel_gemm8_kernels *kernels, const tercel_gemm8_packed *all,
+                                            bool right, int64_t outer, int64_t k, int64_t i) {
+  const int64_t sums = right ? tercel_gemm8_sums_b(kernels, outer) : tercel_gemm8_sums_a(kernels, outer);
+  return (tercel_gemm8_packed){(uint8_t *)all->panels + panel_bytes_of(kernels, right, outer, k) * (size_t)i,
+                               all->sums + sums * i};
+}
+
 /* ---- plan ---- */
 
 /* Of one thread: packed columns of B, then their sums and zero points. */

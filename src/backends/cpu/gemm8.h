@@ -27,6 +27,13 @@ void tercel_gemm8_pack_a(const tercel_gemm8_kernels *kernels, int64_t m, int64_t
 void tercel_gemm8_pack_b(const tercel_gemm8_kernels *kernels, int64_t k, int64_t n, const uint8_t *b, int64_t b_row,
                          int64_t b_col, uint8_t flip, const tercel_gemm8_packed *out);
 
+/* `count` operands in one piece of memory: their panels, then their sums.  outer: rows of A or columns of B. */
+tercel_gemm8_packed tercel_gemm8_open_packed(const tercel_gemm8_kernels *kernels, const void *data, bool right,
+                                             int64_t outer, int64_t k, int64_t count);
+/* Operand number i of them. */
+tercel_gemm8_packed tercel_gemm8_get_packed(const tercel_gemm8_kernels *kernels, const tercel_gemm8_packed *all,
+                                            bool right, int64_t outer, int64_t k, int64_t i);
+
 /* The caller fills the first part, tercel_gemm8_make_plan the second. */
 typedef struct tercel_gemm8_plan {
   const tercel_gemm8_kernels *kernels;

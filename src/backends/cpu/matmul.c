@@ -2,7 +2,7 @@
  *
  * A constant b is packed once; rows of a over all batches are one product when b is the same for all of them (the linear layers of a
  * transformer); else each batch is a product of its own and operands are packed on the way, or read as they lie. */
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/gemm_packer.h"
 
 enum { A, B, BIAS, FIRST_EXTRA };
 
@@ -13,7 +13,7 @@ enum { DOTS_ROWS = 2 };
 
 typedef struct state {
   const tercel_gemm_kernels *kernels;
-  float *packed;         /* b's matrices in panels; NULL: b is read at run time */
+  const float *packed;   /* b's matrices in panels; NULL: b is read at run time */
   int64_t packed_floats; /* of one matrix */
   float alpha;
   tercel_epilogue epilogue;
@@ -48,32 +48,27 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 static void release(void *data) {
   state *s = data;
   if (s == NULL) return;
-  tercel_free(s->packed);
   tercel_epilogue_release(&s->epilogue);
   tercel_free(s);
 }
 
-/* Packs the matrices of a constant b. */
-static tercel_status pack(const tercel_node *node, const tercel_tensor *b, state *s, tercel_kernel_state *out,
-                          tercel_error *err) {
+/* The matrices of a constant b; a vector is read as it lies. */
+static bool see(const tercel_node *node, const tercel_tensor *b, tercel_gemm_operand *out) {
   tercel_matmul_geometry g;
   const tercel_tensor row = {.dtype = b->dtype, .rank = 1, .dims = {1}};
   tercel_matmul_get_geometry(node, &row, b, &g);
   const int64_t k = b->rank == 1 ? b->dims[0] : b->dims[b->rank - (tercel_node_int(node, "trans_b") != 0 ? 1 : 2)];
-  if (g.n <= 1 || k == 0) return TERCEL_OK;
-  const int64_t matrices = tercel_tensor_num_elements(b) / (k * g.n);
-  s->packed_floats = (int64_t)tercel_gemm_packed_b_size(s->kernels, k, g.n);
-  size_t floats;
-  if (!tercel_mul_size((size_t)s->packed_floats, (size_t)matrices, &floats) || floats == 0) return TERCEL_OK;
-  s->packed = tercel_alloc_array(floats, sizeof(float));
-  if (s->packed == NULL) return tercel_fail_memory(err, floats * sizeof(float), "packed weights");
-  for (int64_t i = 0; i < matrices; ++i)
-    s->kernels->pack_b(k, g.n, (const float *)b->data + i * k * g.n, g.b_row, g.b_col,
-                       s->packed + i * s->packed_floats);
-  out->packed_bytes = floats * sizeof(float);
-  out->unused_inputs |= 1u << B;
-  return TERCEL_OK;
+  if (g.n <= 1 || k == 0) return false;
+  *out = (tercel_gemm_operand){.count = tercel_tensor_num_elements(b) / (k * g.n),
+                               .step = k * g.n,
+                               .outer = g.n,
+                               .outer_step = g.b_col,
+                               .k = k,
+                               .k_step = g.b_row};
+  return true;
 }
+
+static const tercel_gemm_packer packer = {TERCEL_GEMM_PACKER, B, true, see};
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
@@ -84,8 +79,12 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   s->kernels = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels);
   s->alpha = (float)tercel_node_float(node, "alpha");
   TERCEL_CHECK(tercel_epilogue_prepare(node, target, FIRST_EXTRA, &s->epilogue, err));
-  const tercel_tensor *b = node->inputs[B]->constant;
-  if (b != NULL) TERCEL_CHECK(pack(node, b, s, out, err));
+  tercel_gemm_operand operand;
+  if (out->packed.data != NULL && tercel_gemm_see_constant(&packer, node, &operand)) {
+    s->packed = out->packed.data;
+    s->packed_floats = (int64_t)(out->packed.format.bytes / sizeof(float)) / operand.count;
+    out->unused_inputs |= 1u << B;
+  }
   out->data = s;
 done:
   if (status != TERCEL_OK) release(s);
@@ -238,6 +237,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_matmul_f32 = {.name = "matmul.f32",
                                                 .op = TERCEL_OP_MATMUL,
                                                 .supports = supports,
+                                                .packer = &packer.packer,
                                                 .prepare = prepare,
                                                 .release = release,
                                                 .bind = bind,

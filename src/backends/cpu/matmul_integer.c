@@ -16,21 +16,19 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 }
 
 /* A batch of matrices stays as it is. */
-static tercel_status pack(const tercel_node *node, const tercel_tensor *b, tercel_gemm8_state *s, tercel_error *err) {
+static bool see(const tercel_node *node, const tercel_tensor *b, tercel_gemm_operand *out) {
   (void)node;
-  if (b->rank != 2) return TERCEL_OK;
-  const int64_t k = b->dims[0], n = b->dims[1];
-  TERCEL_TRY(tercel_gemm8_alloc_packed(s, tercel_gemm8_panel_bytes_b(s->kernels, k, n),
-                                       tercel_gemm8_sums_b(s->kernels, n), 1, err));
-  if (s->packed.panels != NULL)
-    tercel_gemm8_pack_b(s->kernels, k, n, b->data, n, 1, tercel_gemm8_flip(b->dtype, true), &s->packed);
-  return TERCEL_OK;
+  if (b->rank != 2) return false;
+  *out = (tercel_gemm_operand){.count = 1, .outer = b->dims[1], .outer_step = 1, .k = b->dims[0], .k_step = b->dims[1]};
+  return true;
 }
+
+static const tercel_gemm_packer packer = {TERCEL_GEMM8_PACKER, B, true, see};
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
-  return tercel_gemm8_prepare(node, target, pack, out, err);
+  return tercel_gemm8_prepare(node, target, &packer, out, err);
 }
 
 /* A list of zero points has one a row of each matrix a: these matrices stay products of their own. */
@@ -127,6 +125,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_matmul_integer = {.name = "matmul_integer",
                                                     .op = TERCEL_OP_MATMUL_INTEGER,
                                                     .supports = supports,
+                                                    .packer = &packer.packer,
                                                     .prepare = prepare,
                                                     .release = tercel_gemm8_release,
                                                     .bind = bind,

@@ -39,7 +39,7 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 static void release(void *data) {
   state *s = data;
   if (s == NULL) return;
-  if (s->inner != NULL && s->inner_state.data != NULL) s->inner->release(s->inner_state.data);
+  if (s->inner != NULL) tercel_kernel_release(s->inner, &s->inner_state);
   tercel_graph_destroy(s->graph);
   tercel_free(s);
 }
@@ -102,9 +102,9 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
     const tercel_kernel *candidate = backend->kernel(s->node, i);
     if (tercel_kernel_supports(candidate, s->node, target)) s->inner = candidate;
   }
-  TERCEL_CHECK(s->inner->prepare(s->inner, s->node, target, &s->inner_state, err));
+  TERCEL_CHECK(tercel_kernel_prepare(s->inner, s->node, target, NULL, &s->inner_state, err));
   out->data = s;
-  out->packed_bytes = s->inner_state.packed_bytes;
+  out->packed_bytes += s->inner_state.packed_bytes;
   for (size_t i = 0; i < node->num_inputs; ++i)
     if (node->inputs[i] != NULL && node->inputs[i]->constant != NULL) out->unused_inputs |= 1u << i;
 done:

@@ -7,9 +7,10 @@
  *
  * Sequences of the same length go together as the rows of the product; with given lengths each goes alone.  The two directions of a
  * bidirectional node run beside each other when there are threads for it. */
+#include <stdio.h>
 #include <string.h>
 
-#include "backends/cpu/gemm8.h"
+#include "backends/cpu/gemm_packer.h"
 #include "backends/cpu/kernels/quantize.h"
 #include "backends/cpu/kernels/rnn.h"
 
@@ -30,7 +31,7 @@ typedef struct state {
   const tercel_rnn_kernels *cells;
   tercel_rnn_spec spec;
   tercel_dtype r_dtype;
-  float *weights; /* NULL: not constant, made ready in each run */
+  const float *weights; /* NULL: not constant, made ready in each run */
 } state;
 
 typedef struct binding {
@@ -60,21 +61,32 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 
 static int64_t whole_lines(int64_t floats) { return (floats + 15) / 16 * 16; }
 
-static weights_layout lay_out(const state *s, int64_t input, int64_t hidden) {
-  const tercel_rnn_spec *spec = &s->spec;
+/* What a layout depends on besides the node: columns of a panel of either kind, and elements of k side by side in 8 bits. */
+typedef struct panel_widths {
+  int plain, bytes, group;
+} panel_widths;
+
+static panel_widths current_widths(const tercel_target *target) {
+  const tercel_gemm8_kernels *gemm8 = TERCEL_CPU_PICK_VNNI(tercel_gemm8_kernels);
+  return (panel_widths){TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels)->nr, gemm8->nr, gemm8->group};
+}
+
+static int64_t fill_up(int64_t size, int unit) { return tercel_ceil_div(size, unit) * unit; }
+
+static weights_layout lay_out(const tercel_rnn_spec *spec, panel_widths width, int64_t input, int64_t hidden) {
   const bool split = spec->cell == TERCEL_RNN_CELL_GRU && !spec->linear_before_reset;
   weights_layout l = {.input = input, .hidden = hidden, .gates = spec->gates * hidden};
   l.first = split ? 2 * hidden : l.gates;
-  l.r_at = whole_lines((int64_t)tercel_gemm_packed_b_size(s->gemm, input, l.gates));
+  l.r_at = whole_lines(fill_up(l.gates, width.plain) * input);
   if (spec->quantized) {
-    l.sums_at = l.r_at + whole_lines((int64_t)tercel_gemm8_panel_bytes_b(s->gemm8, hidden, l.gates) / 4);
-    l.scale_at = l.sums_at + whole_lines(tercel_gemm8_sums_b(s->gemm8, l.gates));
+    l.sums_at = l.r_at + whole_lines(fill_up(l.gates, width.bytes) * fill_up(hidden, width.group) / 4);
+    l.scale_at = l.sums_at + whole_lines(fill_up(l.gates, width.bytes));
     l.zero_at = l.scale_at + whole_lines(l.gates);
     l.second_at = l.zero_at + whole_lines(tercel_ceil_div(l.gates, 4));
   } else {
-    l.second_at = l.r_at + (int64_t)tercel_gemm_packed_b_size(s->gemm, hidden, l.first);
+    l.second_at = l.r_at + fill_up(l.first, width.plain) * hidden;
   }
-  l.bias_at = l.second_at + (int64_t)tercel_gemm_packed_b_size(s->gemm, hidden, l.gates - l.first);
+  l.bias_at = l.second_at + fill_up(l.gates - l.first, width.plain) * hidden;
   l.r_bias_at = l.bias_at + l.gates;
   l.floats = whole_lines(l.r_bias_at + l.gates);
   return l;
@@ -126,13 +138,6 @@ static void make_weights(const state *s, const weights_layout *l, const plain_we
   }
 }
 
-static void release(void *data) {
-  state *s = data;
-  if (s == NULL) return;
-  tercel_free(s->weights);
-  tercel_free(s);
-}
-
 /* Inputs that make_weights reads. */
 static const size_t weight_inputs[] = {TERCEL_RNN_W, TERCEL_RNN_R, TERCEL_RNN_BIAS, TERCEL_RNN_R_SCALE,
                                        TERCEL_RNN_R_ZERO};
@@ -150,43 +155,131 @@ static const void *constant_of(const tercel_node *node, size_t input) {
   return value == NULL ? NULL : value->constant->data;
 }
 
-static tercel_status prepare_weights(const tercel_node *node, state *s, tercel_kernel_state *out, tercel_error *err) {
+static tercel_status open_state(const tercel_node *node, const tercel_target *target, state *s, tercel_error *err) {
+  *s = (state){.gemm = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels),
+               .gemm8 = TERCEL_CPU_PICK_VNNI(tercel_gemm8_kernels),
+               .quantize = TERCEL_CPU_PICK(tercel_quantize_kernels),
+               .cells = TERCEL_CPU_PICK_FOR(target, tercel_rnn_kernels),
+               .r_dtype = node->inputs[TERCEL_RNN_R]->type.dtype};
+  return tercel_rnn_get_spec(node, &s->spec, err);
+}
+
+/* ---- packing ---- */
+
+static weights_layout lay_out_constants(const tercel_node *node, const tercel_rnn_spec *spec, panel_widths width) {
+  return lay_out(spec, width, node->inputs[TERCEL_RNN_W]->constant->dims[2],
+                 node->inputs[TERCEL_RNN_R]->constant->dims[2]);
+}
+
+static tercel_status describe(const tercel_packer *packer, const tercel_node *node, const tercel_target *target,
+                              tercel_pack_format *out, tercel_error *err) {
+  (void)packer;
+  tercel_rnn_spec spec;
   if (!are_constant(node)) return TERCEL_OK;
-  const weights_layout l =
-      lay_out(s, node->inputs[TERCEL_RNN_W]->constant->dims[2], node->inputs[TERCEL_RNN_R]->constant->dims[2]);
-  const size_t floats = (size_t)l.floats * (size_t)s->spec.directions;
-  if (floats == 0) return TERCEL_OK;
-  s->weights = tercel_alloc_array(floats, sizeof(float));
-  if (s->weights == NULL) return tercel_fail_memory(err, floats * sizeof(float), "packed weights");
+  TERCEL_TRY(tercel_rnn_get_spec(node, &spec, err));
+  const panel_widths width = current_widths(target);
+  const weights_layout l = lay_out_constants(node, &spec, width);
+  out->bytes = (size_t)l.floats * (size_t)spec.directions * sizeof(float);
+  if (spec.quantized)
+    snprintf(out->name, sizeof out->name, "rnn.%d.%dx%d", width.plain, width.bytes, width.group);
+  else
+    snprintf(out->name, sizeof out->name, "rnn.%d.f32", width.plain);
+  /* Biases are added up: they don't come back. */
+  out->inputs = 1u << TERCEL_RNN_W | 1u << TERCEL_RNN_R;
+  if (spec.quantized) out->inputs |= 1u << TERCEL_RNN_R_SCALE | 1u << TERCEL_RNN_R_ZERO;
+  return TERCEL_OK;
+}
+
+static tercel_status pack(const tercel_packer *packer, const tercel_node *node, const tercel_target *target,
+                          const tercel_pack_format *format, void *out, tercel_error *err) {
+  (void)packer;
+  state s;
+  TERCEL_TRY(open_state(node, target, &s, err));
+  const weights_layout l = lay_out_constants(node, &s.spec, current_widths(target));
   const plain_weights from = {.w = constant_of(node, TERCEL_RNN_W),
                               .r = constant_of(node, TERCEL_RNN_R),
                               .bias = constant_of(node, TERCEL_RNN_BIAS),
                               .r_scale = constant_of(node, TERCEL_RNN_R_SCALE),
                               .r_zero = constant_of(node, TERCEL_RNN_R_ZERO)};
-  make_weights(s, &l, &from, s->weights);
-  out->packed_bytes = floats * sizeof(float);
-  for (size_t i = 0; i < sizeof weight_inputs / sizeof *weight_inputs; ++i)
-    out->unused_inputs |= 1u << weight_inputs[i];
+  memset(out, 0, format->bytes); /* there are gaps */
+  make_weights(&s, &l, &from, out);
   return TERCEL_OK;
 }
+
+static bool parse_name(const char *name, bool quantized, panel_widths *out) {
+  const char *at = name + strlen("rnn.");
+  *out = (panel_widths){.bytes = 1, .group = 1};
+  if (strncmp(name, "rnn.", strlen("rnn.")) != 0 || !tercel_panels_parse_number(&at, &out->plain) || *at++ != '.')
+    return false;
+  if (!quantized) return strcmp(at, "f32") == 0;
+  return tercel_panels_parse_number(&at, &out->bytes) && *at++ == 'x' && tercel_panels_parse_number(&at, &out->group) &&
+         *at == '\0';
+}
+
+/* B of a product out of its panels: the weights of `columns` gates over k. */
+static void unpack_product(int width, int64_t columns, int64_t k, const float *packed, float *out) {
+  const tercel_panels panels = {width, 1, sizeof(float)};
+  const tercel_gemm_operand operand = {.count = 1, .outer = columns, .outer_step = k, .k = k, .k_step = 1};
+  tercel_panels_unpack_f32(&panels, &operand, packed, out);
+}
+
+static void unpack_recurrent(const weights_layout *l, panel_widths width, const float *packed, float *out) {
+  unpack_product(width.plain, l->first, l->hidden, packed + l->r_at, out);
+  unpack_product(width.plain, l->gates - l->first, l->hidden, packed + l->second_at, out + l->first * l->hidden);
+}
+
+static void unpack_bytes(const weights_layout *l, panel_widths width, uint8_t flip, const float *packed, uint8_t *out) {
+  const tercel_panels panels = {width.bytes, width.group, 1};
+  const tercel_gemm_operand operand = {
+      .count = 1, .outer = l->gates, .outer_step = l->hidden, .k = l->hidden, .k_step = 1};
+  tercel_panels_unpack_bytes(&panels, &operand, (const uint8_t *)(packed + l->r_at), flip, out);
+}
+
+static tercel_status unpack(const tercel_packer *packer, const tercel_node *node, const tercel_packed *packed,
+                            uint32_t input, void *out, tercel_error *err) {
+  (void)packer;
+  tercel_rnn_spec spec;
+  panel_widths width;
+  TERCEL_TRY(tercel_rnn_get_spec(node, &spec, err));
+  const bool known = are_constant(node) && parse_name(packed->format.name, spec.quantized, &width);
+  const weights_layout l = known ? lay_out_constants(node, &spec, width) : (weights_layout){0};
+  if (!known || (size_t)l.floats * (size_t)spec.directions * sizeof(float) != packed->format.bytes)
+    return tercel_fail(err, TERCEL_INVALID_MODEL, "rnn '%s': %zu bytes of %s are not its weights", node->name,
+                       packed->format.bytes, packed->format.name);
+  const uint8_t flip = tercel_gemm8_flip(node->inputs[TERCEL_RNN_R]->type.dtype, true);
+  const float *from = packed->data;
+  for (int d = 0; d < spec.directions; ++d, from += l.floats) {
+    if (input == TERCEL_RNN_W)
+      unpack_product(width.plain, l.gates, l.input, from + l.w_at, (float *)out + d * l.gates * l.input);
+    else if (input == TERCEL_RNN_R && spec.quantized)
+      unpack_bytes(&l, width, flip, from, (uint8_t *)out + d * l.gates * l.hidden);
+    else if (input == TERCEL_RNN_R)
+      unpack_recurrent(&l, width, from, (float *)out + d * l.gates * l.hidden);
+    else if (input == TERCEL_RNN_R_SCALE)
+      memcpy((float *)out + d * l.gates, from + l.scale_at, (size_t)l.gates * sizeof(float));
+    else
+      memcpy((uint8_t *)out + d * l.gates, from + l.zero_at, (size_t)l.gates);
+  }
+  return TERCEL_OK;
+}
+
+static const tercel_packer packer = {describe, pack, unpack};
 
 static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                              tercel_kernel_state *out, tercel_error *err) {
   (void)kernel;
   state *s = tercel_zalloc(sizeof *s);
   if (s == NULL) return tercel_fail_memory(err, sizeof *s, "rnn");
-  tercel_status status = TERCEL_OK;
-  s->gemm = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels);
-  s->gemm8 = TERCEL_CPU_PICK_VNNI(tercel_gemm8_kernels);
-  s->quantize = TERCEL_CPU_PICK(tercel_quantize_kernels);
-  s->cells = TERCEL_CPU_PICK_FOR(target, tercel_rnn_kernels);
-  s->r_dtype = node->inputs[TERCEL_RNN_R]->type.dtype;
-  TERCEL_CHECK(tercel_rnn_get_spec(node, &s->spec, err));
-  TERCEL_CHECK(prepare_weights(node, s, out, err));
+  const tercel_status status = open_state(node, target, s, err);
+  if (status != TERCEL_OK) {
+    tercel_free(s);
+    return status;
+  }
+  s->weights = out->packed.data;
+  for (size_t i = 0; s->weights != NULL && i < sizeof weight_inputs / sizeof *weight_inputs; ++i)
+    out->unused_inputs |= 1u << weight_inputs[i];
   out->data = s;
-done:
-  if (status != TERCEL_OK) release(s);
-  return status;
+  return TERCEL_OK;
 }
 
 /* ---- bind ---- */
@@ -236,7 +329,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "rnn");
   tercel_rnn_get_geometry(spec, in[TERCEL_RNN_X], in[TERCEL_RNN_R], &b->g);
   const tercel_rnn_geometry *g = &b->g;
-  b->layout = lay_out(s, g->input, g->hidden);
+  b->layout = lay_out(&s->spec, current_widths(target), g->input, g->hidden);
   const bool has_lengths = node->num_inputs > TERCEL_RNN_LENGTHS && in[TERCEL_RNN_LENGTHS] != NULL;
   b->together = has_lengths ? 1 : g->batch;
   const int64_t gates = b->layout.gates, first = b->layout.first, rows = g->steps * g->batch;
@@ -519,7 +612,7 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 const tercel_kernel tercel_kernel_rnn_f32 = {.name = "rnn.f32",
                                              .op = TERCEL_OP_RNN,
                                              .supports = supports,
+                                             .packer = &packer,
                                              .prepare = prepare,
-                                             .release = release,
                                              .bind = bind,
                                              .run = run};

@@ -125,7 +125,7 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
     return status;
   }
   out->data = s;
-  out->packed_bytes = (size_t)s->num_nodes * sizeof *s->nodes;
+  out->packed_bytes += (size_t)s->num_nodes * sizeof *s->nodes;
   for (size_t i = FEATURES; i < NUM_INPUTS; ++i) out->unused_inputs |= 1u << i;
   return TERCEL_OK;
 }
