@@ -2,7 +2,7 @@
  * exporters put them.
  *
  *     GELU          x / 2 (1 + erf(x / sqrt 2))
- *     GELU, tanh    x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+ *     GELU, tanh    x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))),  x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3))
  *     SiLU          x sigmoid(p x)                              mish          x tanh(softplus x)
  *     hard-swish    x clip(x + 3, 0, 6) / 6
  *     hard-sigmoid  clip(p x + q, 0, 1),  clip(x + 3, 0, 6) / 6
@@ -26,19 +26,33 @@ static bool near(double a, double b) { return tercel_nearly(a, b); }
 static bool match_affine(tercel_pattern *p, tercel_value *value, tercel_fn fn, double *scale, double *offset,
                          tercel_value **inner) {
   tercel_value *sum, *scaled;
-  if (!tercel_pattern_scalar(p, value, TERCEL_FN_ADD, &sum, offset)) return false;
+  double sign = 1;
+  const tercel_node *const sub = tercel_fn_node(value, TERCEL_FN_SUB);
+  if (sub && tercel_scalar(sub->inputs[0], offset)) {
+    tercel_pattern_add(p, sub);
+    sum = sub->inputs[1];
+    sign = -1;
+  } else if (!tercel_pattern_scalar(p, value, TERCEL_FN_ADD, &sum, offset)) {
+    return false;
+  }
   tercel_pattern_scaled(p, sum, &scaled, scale);
+  *scale *= sign;
   const tercel_node *const node = tercel_pattern_fn(p, scaled, fn);
   if (node) *inner = node->inputs[0];
   return node;
 }
 
+/* erf is odd: 1 - erf(-x) is 1 + erf(x). */
 static bool is_gelu(tercel_pattern *p, candidate *c) {
   double scale, offset, k;
-  tercel_value *inner, *x;
-  if (!match_affine(p, c->other, TERCEL_FN_ERF, &scale, &offset, &inner)) return false;
-  tercel_pattern_scaled(p, inner, &x, &k);
-  if (x != c->x) return false;
+  tercel_value *inner;
+  if (!match_affine(p, c->other, TERCEL_FN_ERF, &scale, &offset, &inner) ||
+      !tercel_pattern_scaled_from(p, inner, c->x, &k))
+    return false;
+  if (k < 0) {
+    k = -k;
+    scale = -scale;
+  }
   if (!near(k, root_half)) return tercel_pattern_miss(p, "x is multiplied by %.9g in erf, not by %.9g", k, root_half);
   if (near(c->factor * scale, 0.5) && near(c->factor * offset, 0.5)) return true;
   return tercel_pattern_miss(p, "it is x (%.9g + %.9g erf), not x (0.5 + 0.5 erf)", c->factor * offset,
@@ -65,13 +79,13 @@ static bool is_power(tercel_pattern *p, tercel_value *value, const tercel_value 
   return count == power;
 }
 
-/* value = x + 0.044715 x^3, or x (1 + 0.044715 x^2), times sqrt(2 / pi) */
-static bool is_gelu_tanh_inside(tercel_pattern *p, tercel_value *value, const tercel_value *x) {
+/* value = x + 0.044715 x^3, or x (1 + 0.044715 x^2), times that factor */
+static bool is_gelu_tanh_inside(tercel_pattern *p, tercel_value *value, const tercel_value *x, double factor) {
   tercel_product product;
   double one;
   tercel_value *square;
   tercel_pattern_product(p, value, &product);
-  if (!near(product.factor, root_2_over_pi)) return false;
+  if (!near(product.factor, factor)) return false;
   if (product.num_terms == 2) {
     tercel_value *const other = tercel_product_other(&product, x);
     return other && tercel_pattern_scalar(p, other, TERCEL_FN_ADD, &square, &one) && one == 1 &&
@@ -89,18 +103,19 @@ static bool is_gelu_tanh(tercel_pattern *p, candidate *c) {
   if (!match_affine(p, c->other, TERCEL_FN_TANH, &scale, &offset, &inner) || !near(c->factor * scale, 0.5) ||
       !near(c->factor * offset, 0.5))
     return false;
-  return is_gelu_tanh_inside(p, inner, c->x) ||
+  return is_gelu_tanh_inside(p, inner, c->x, root_2_over_pi) ||
          tercel_pattern_miss(p, "tanh is not of sqrt(2 / pi) (x + 0.044715 x^3), but of '%.100s'", inner->name);
+}
+
+/* (1 + tanh u) / 2 = sigmoid(2 u) */
+static bool is_gelu_sigmoid(tercel_pattern *p, candidate *c) {
+  const tercel_node *const sigmoid = tercel_pattern_fn(p, c->other, TERCEL_FN_SIGMOID);
+  return sigmoid && c->factor == 1 && is_gelu_tanh_inside(p, sigmoid->inputs[0], c->x, 2 * root_2_over_pi);
 }
 
 static bool is_silu(tercel_pattern *p, candidate *c) {
   const tercel_node *const sigmoid = tercel_pattern_fn(p, c->other, TERCEL_FN_SIGMOID);
-  tercel_value *x;
-  if (!sigmoid || c->factor != 1) return false;
-  tercel_pattern_scaled(p, sigmoid->inputs[0], &x, &c->immediates[0].f);
-  if (x == c->x) return true;
-  c->immediates[0].f = 1;
-  return sigmoid->inputs[0] == c->x;
+  return sigmoid && c->factor == 1 && tercel_pattern_scaled_from(p, sigmoid->inputs[0], c->x, &c->immediates[0].f);
 }
 
 static bool is_mish(tercel_pattern *p, candidate *c) {
@@ -138,8 +153,11 @@ static const struct {
   tercel_fn fn;
   bool (*is)(tercel_pattern *p, candidate *c);
 } activations[] = {
-    {"gelu", TERCEL_FN_GELU, is_gelu}, {"gelu-tanh", TERCEL_FN_GELU_TANH, is_gelu_tanh},
-    {"silu", TERCEL_FN_SILU, is_silu}, {"hard-swish", TERCEL_FN_HARD_SWISH, is_hard_swish},
+    {"gelu", TERCEL_FN_GELU, is_gelu},
+    {"gelu-tanh", TERCEL_FN_GELU_TANH, is_gelu_tanh},
+    {"gelu-tanh", TERCEL_FN_GELU_TANH, is_gelu_sigmoid},
+    {"silu", TERCEL_FN_SILU, is_silu},
+    {"hard-swish", TERCEL_FN_HARD_SWISH, is_hard_swish},
     {"mish", TERCEL_FN_MISH, is_mish},
 };
 

@@ -159,7 +159,7 @@ static tercel_status apply_pow(const single *s, tercel_error *err) {
 
 static tercel_status make_clip(const single *s, tercel_value *x, double low, double high, tercel_error *err) {
   if (!tercel_same_type(x, s->out) || isnan(low) || isnan(high)) return TERCEL_OK;
-  if (low == -HUGE_VAL && high == HUGE_VAL) return give_input(s, "clip-of-nothing", err);
+  if (low == -HUGE_VAL && high == HUGE_VAL) return tercel_rewrite_node(s->context, "clip-of-nothing", s->node, x, err);
   if (low == 0 && high == HUGE_VAL) return rewrite_as(s, "relu", TERCEL_FN_RELU, &x, 1, NULL, err);
   return rewrite_as(s, "clip", TERCEL_FN_CLIP, &x, 1, (tercel_immediate[2]){{low}, {high}}, err);
 }

@@ -41,6 +41,23 @@ void tercel_pattern_scaled(tercel_pattern *p, tercel_value *value, tercel_value 
   *factor = 1;
 }
 
+bool tercel_pattern_scaled_from(tercel_pattern *p, tercel_value *value, const tercel_value *wanted, double *factor) {
+  enum { MAX_DEPTH = 4 };
+  *factor = 1;
+  for (int depth = 0; depth < MAX_DEPTH && value != wanted; depth++) {
+    double number;
+    const tercel_node *const neg = tercel_pattern_fn(p, value, TERCEL_FN_NEG);
+    if (neg) {
+      *factor = -*factor;
+      value = neg->inputs[0];
+      continue;
+    }
+    tercel_pattern_scaled(p, value, &value, &number);
+    *factor *= number;
+  }
+  return value == wanted;
+}
+
 static bool contains(const tercel_pattern *p, const tercel_node *node) {
   for (int i = 0; i < p->num_nodes; i++)
     if (p->nodes[i] == node) return true;

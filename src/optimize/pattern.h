@@ -24,6 +24,9 @@ bool tercel_pattern_scalar(tercel_pattern *pattern, const tercel_value *value, t
                            double *scalar);
 /* value = x * factor, x / (1 / factor), or x itself (factor 1). */
 void tercel_pattern_scaled(tercel_pattern *pattern, tercel_value *value, tercel_value **x, double *factor);
+/* value = wanted * factor, by factors and changes of sign one after the other. */
+bool tercel_pattern_scaled_from(tercel_pattern *pattern, tercel_value *value, const tercel_value *wanted,
+                                double *factor);
 /* A node inside the match that something outside reads as well; NULL when there is none. */
 const tercel_node *tercel_pattern_leak(const tercel_pattern *pattern);
 /* A refusal that names the leak and what reads it. */
