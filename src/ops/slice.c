@@ -108,6 +108,16 @@ static tercel_status slice_contents(tercel_infer *infer, int64_t start, int64_t 
   return TERCEL_OK;
 }
 
+/* No axis can be longer in a tensor that any machine has addresses for (2^48 bytes): an end behind that is just the end, as exporters write
+ * with numbers like 1000000000. */
+static int64_t longest_axis(const tercel_type *x, int axis) {
+  const double most = 281474976710656.0, element = (double)tercel_dtype_bits(x->dtype) / 8;
+  double bytes = element;
+  for (int d = 0; d < x->shape.rank; ++d)
+    if (d != axis && tercel_dim_is_known(x->shape.dims[d])) bytes *= (double)x->shape.dims[d];
+  return bytes >= 1 ? (int64_t)(most / bytes) : INT64_MAX;
+}
+
 static tercel_status infer_slice(tercel_infer *infer, tercel_error *err) {
   const tercel_shape *x = &infer->in[0]->type.shape;
   infer->out[0].type.dtype = infer->in[0]->type.dtype;
@@ -145,7 +155,10 @@ static tercel_status infer_slice(tercel_infer *infer, tercel_error *err) {
     if (x->rank == 1 && tercel_dim_get_number(infer->dims, lists[1][k], &start) &&
         tercel_dim_get_number(infer->dims, lists[2][k], &end))
       TERCEL_TRY(slice_contents(infer, start, end, step, err));
-    shape.dims[axis] = sliced_dim(infer->dims, x->dims[axis], lists[1][k], lists[2][k], step);
+    tercel_dim until = lists[2][k];
+    if (step > 0 && tercel_dim_get_number(infer->dims, until, &end) && end >= longest_axis(&infer->in[0]->type, axis))
+      until = tercel_dim_constant(infer->dims, INT64_MAX);
+    shape.dims[axis] = sliced_dim(infer->dims, x->dims[axis], lists[1][k], until, step);
   }
   *out = shape;
   return TERCEL_OK;

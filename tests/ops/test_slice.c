@@ -57,6 +57,8 @@ static void test_slice_shapes(void **state) {
   check_type("%x: f32[4, 10]", SLICE(-9223372036854775807, 9223372036854775807, 1, 9223372036854775807) "return %y",
              "f32[4, 1]");
   check_type("%x: f32[4, n]", SLICE(0, 9223372036854775807, 1, 1) "return %y", "f32[4, n]");
+  check_type("%x: f32[4, n]", SLICE(0, 1000000000, 1, 1) "return %y", "f32[4, min(n, 1000000000)]");
+  check_type("%x: f32[n, 512, 256]", SLICE(0, 1000000000, 0, 1) "return %y", "f32[n, 512, 256]"); /* 2^48 bytes */
   check_type("%x: f32[4, n]", SLICE(0, -1, 1, 1) "return %y", "f32[4, max(n - 1, 0)]");
   check_type("%x: f32[4, n]", SLICE(-2, 9223372036854775807, 1, 1) "return %y", "f32[4, min(n, 2)]");
   check_type("%x: f32[4, 2*n]", SLICE(0, 2147483647, 1, 2) "return %y", "f32[4, n]");
