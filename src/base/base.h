@@ -10,6 +10,7 @@
 #include "base/half.h"    /* f16, bf16, float8, float6, float4 and packed 4- and 2-bit integers */
 #include "base/log.h"
 #include "base/map.h"      /* string and integer hash maps */
+#include "base/mathd.h"    /* exp, sin, ... with the same bits on every machine */
 #include "base/pool.h"     /* threads */
 #include "base/problems.h" /* what is wrong with a model, collected */
 #include "base/protobuf.h" /* wire format, read in place */

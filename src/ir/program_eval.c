@@ -1,5 +1,5 @@
-/* What the pointwise functions compute, one element at a time, in f64 and with the C library's functions: the truth
- * that folding uses and kernels are tested against.  Not for speed. */
+/* What the pointwise functions compute, one element at a time, in f64 (base/mathd.h): the truth that folding uses and
+ * kernels are tested against.  Not for speed. */
 #include <math.h>
 #include <string.h>
 
@@ -17,8 +17,12 @@ static double round_to(tercel_dtype dtype, double value) {
 
 static double smaller(double a, double b) { return isnan(a) || isnan(b) ? (double)NAN : a < b ? a : b; }
 static double larger(double a, double b) { return isnan(a) || isnan(b) ? (double)NAN : a > b ? a : b; }
-static double sigmoid(double a) { return a >= 0 ? 1 / (1 + exp(-a)) : exp(a) / (1 + exp(a)); }
-static double softplus(double a) { return a > 0 ? a + log1p(exp(-a)) : log1p(exp(a)); }
+static double sigmoid(double a) {
+  return a >= 0 ? 1 / (1 + tercel_f64_exp(-a)) : tercel_f64_exp(a) / (1 + tercel_f64_exp(a));
+}
+static double softplus(double a) {
+  return a > 0 ? a + tercel_f64_log1p(tercel_f64_exp(-a)) : tercel_f64_log1p(tercel_f64_exp(a));
+}
 
 static double python_mod(double a, double b) {
   const double rest = fmod(a, b);
@@ -29,7 +33,7 @@ static double sign(double a) { return isnan(a) ? a : (double)((a > 0) - (a < 0))
 
 static double gelu_tanh(double a) {
   const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
-  return a / 2 * (1 + tanh(root * (a + 0.044715 * a * a * a)));
+  return a / 2 * (1 + tercel_f64_tanh(root * (a + 0.044715 * a * a * a)));
 }
 
 static double shrink(double a, double lambda, double bias) {
@@ -47,10 +51,10 @@ static double eval_float(tercel_fn fn, const double r[3], double p, double q) {
   case TERCEL_FN_DIV: return a / b;
   case TERCEL_FN_MOD: return python_mod(a, b);
   case TERCEL_FN_FMOD: return fmod(a, b);
-  case TERCEL_FN_POW: return pow(a, b);
+  case TERCEL_FN_POW: return tercel_f64_pow(a, b);
   case TERCEL_FN_MIN: return smaller(a, b);
   case TERCEL_FN_MAX: return larger(a, b);
-  case TERCEL_FN_ATAN2: return atan2(a, b);
+  case TERCEL_FN_ATAN2: return tercel_f64_atan2(a, b);
   case TERCEL_FN_PRELU: return a < 0 ? a * b : a;
   case TERCEL_FN_CLAMP: return smaller(larger(a, b), r[2]);
   case TERCEL_FN_CLIP: return smaller(larger(a, p), q);
@@ -60,37 +64,37 @@ static double eval_float(tercel_fn fn, const double r[3], double p, double q) {
   case TERCEL_FN_RELU: return larger(a, 0);
   case TERCEL_FN_LEAKY_RELU: return a < 0 ? p * a : a;
   case TERCEL_FN_THRESHOLDED_RELU: return isnan(a) || a > p ? a : 0;
-  case TERCEL_FN_ELU: return a < 0 ? p * expm1(a) : a;
-  case TERCEL_FN_CELU: return larger(a, 0) + smaller(0, p * expm1(a / p));
-  case TERCEL_FN_SELU: return q * (a > 0 ? a : p * expm1(a));
+  case TERCEL_FN_ELU: return a < 0 ? p * tercel_f64_expm1(a) : a;
+  case TERCEL_FN_CELU: return larger(a, 0) + smaller(0, p * tercel_f64_expm1(a / p));
+  case TERCEL_FN_SELU: return q * (a > 0 ? a : p * tercel_f64_expm1(a));
   case TERCEL_FN_HARD_SIGMOID: return smaller(larger(p * a + q, 0), 1);
   case TERCEL_FN_HARD_SWISH: return a * smaller(larger(a / 6 + 0.5, 0), 1);
   case TERCEL_FN_SIGMOID: return sigmoid(a);
   case TERCEL_FN_SILU: return a * sigmoid(p * a);
-  case TERCEL_FN_GELU: return a / 2 * (1 + erf(a * 0.70710678118654752440));
+  case TERCEL_FN_GELU: return a / 2 * (1 + tercel_f64_erf(a * 0.70710678118654752440));
   case TERCEL_FN_GELU_TANH: return gelu_tanh(a);
   case TERCEL_FN_SOFTPLUS: return softplus(a);
   case TERCEL_FN_SOFTSIGN: return a / (1 + fabs(a));
-  case TERCEL_FN_MISH: return a * tanh(softplus(a));
+  case TERCEL_FN_MISH: return a * tercel_f64_tanh(softplus(a));
   case TERCEL_FN_SHRINK: return shrink(a, p, q);
-  case TERCEL_FN_EXP: return exp(a);
-  case TERCEL_FN_LOG: return log(a);
+  case TERCEL_FN_EXP: return tercel_f64_exp(a);
+  case TERCEL_FN_LOG: return tercel_f64_log(a);
   case TERCEL_FN_SQRT: return sqrt(a);
   case TERCEL_FN_RSQRT: return 1 / sqrt(a);
   case TERCEL_FN_RECIPROCAL: return 1 / a;
-  case TERCEL_FN_TANH: return tanh(a);
-  case TERCEL_FN_ERF: return erf(a);
-  case TERCEL_FN_SIN: return sin(a);
-  case TERCEL_FN_COS: return cos(a);
-  case TERCEL_FN_TAN: return tan(a);
-  case TERCEL_FN_ASIN: return asin(a);
-  case TERCEL_FN_ACOS: return acos(a);
-  case TERCEL_FN_ATAN: return atan(a);
-  case TERCEL_FN_SINH: return sinh(a);
-  case TERCEL_FN_COSH: return cosh(a);
-  case TERCEL_FN_ASINH: return asinh(a);
-  case TERCEL_FN_ACOSH: return acosh(a);
-  case TERCEL_FN_ATANH: return atanh(a);
+  case TERCEL_FN_TANH: return tercel_f64_tanh(a);
+  case TERCEL_FN_ERF: return tercel_f64_erf(a);
+  case TERCEL_FN_SIN: return tercel_f64_sin(a);
+  case TERCEL_FN_COS: return tercel_f64_cos(a);
+  case TERCEL_FN_TAN: return tercel_f64_tan(a);
+  case TERCEL_FN_ASIN: return tercel_f64_asin(a);
+  case TERCEL_FN_ACOS: return tercel_f64_acos(a);
+  case TERCEL_FN_ATAN: return tercel_f64_atan(a);
+  case TERCEL_FN_SINH: return tercel_f64_sinh(a);
+  case TERCEL_FN_COSH: return tercel_f64_cosh(a);
+  case TERCEL_FN_ASINH: return tercel_f64_asinh(a);
+  case TERCEL_FN_ACOSH: return tercel_f64_acosh(a);
+  case TERCEL_FN_ATANH: return tercel_f64_atanh(a);
   case TERCEL_FN_FLOOR: return floor(a);
   case TERCEL_FN_CEIL: return ceil(a);
   case TERCEL_FN_ROUND: return nearbyint(a);

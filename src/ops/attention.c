@@ -272,7 +272,7 @@ static double score_of(const job *j, int64_t q_row, int64_t k_row) {
 
 static double cap(const job *j, double score) {
   const double ratio = tercel_round_to(j->dtype, score / j->g.softcap);
-  return tercel_round_to(j->dtype, tercel_round_to(j->dtype, tanh(ratio)) * j->g.softcap);
+  return tercel_round_to(j->dtype, tercel_round_to(j->dtype, tercel_f64_tanh(ratio)) * j->g.softcap);
 }
 
 static void give_scores(const job *j, score_kind kind, int64_t row) {

@@ -195,7 +195,8 @@ static double grid_sample_flops(const tercel_node *node, const tercel_tensor *co
                                 const tercel_tensor *const *out) {
   int mode;
   if (out[0] == NULL || tercel_node_choice(node, "mode", modes, &mode, NULL) != TERCEL_OK) return 0;
-  return 2 * (double)tercel_tensor_num_elements(out[0]) * pow(mode == GRID_NEAREST ? 1 : 2 * mode, in[0]->rank - 2);
+  return 2 * (double)tercel_tensor_num_elements(out[0]) *
+         tercel_f64_pow(mode == GRID_NEAREST ? 1 : 2 * mode, in[0]->rank - 2);
 }
 
 static const tercel_attr_spec grid_sample_attrs[] = {

@@ -92,7 +92,7 @@ static double packed(const tercel_tensor *t, int64_t r, int64_t heads, int64_t h
 static void take_token(const job *j, int64_t r, int64_t h) {
   const int64_t m = j->value_size;
   for (int64_t d = 0; j->in[DECAY] != NULL && d < j->key_size; ++d) {
-    const double keep = exp(packed(j->in[DECAY], r, j->kv_heads, h, d));
+    const double keep = tercel_f64_exp(packed(j->in[DECAY], r, j->kv_heads, h, d));
     for (int64_t e = 0; e < m; ++e) j->state[d * m + e] *= keep;
   }
   for (int64_t e = 0; e < m; ++e) {

@@ -362,7 +362,7 @@ static tercel_status eval_lrn(tercel_eval *eval, tercel_error *err) {
           squares += v * v;
         }
         const int64_t at = (n * p.channels + c) * p.pixels + i;
-        tercel_tensor_set_f64(eval->out[0], at, wide[at] / pow(bias + alpha / (double)size * squares, beta));
+        tercel_tensor_set_f64(eval->out[0], at, wide[at] / tercel_f64_pow(bias + alpha / (double)size * squares, beta));
       }
     }
   return TERCEL_OK;

@@ -218,7 +218,7 @@ static void attend(const job *j, int64_t s, int64_t x, int64_t r, int64_t h, dou
     for (int64_t d = 0; d < g->size; ++d)
       sum += tercel_tensor_get_f64(j->q, (x * g->heads + h) * g->size + d) * head[d];
     sum *= g->scale;
-    j->scores[i] = g->softcap > 0 ? g->softcap * tanh(sum / g->softcap) : sum;
+    j->scores[i] = g->softcap > 0 ? g->softcap * tercel_f64_tanh(sum / g->softcap) : sum;
   }
   if (g->sinks != NULL) j->scores[count] = tercel_tensor_get_f64(g->sinks, h);
   tercel_softmax_in(TERCEL_DTYPE_F64, j->scores, count + (g->sinks != NULL), false);

@@ -125,7 +125,7 @@ static double sum_window(const tercel_tensor *x, int64_t base, const window *w, 
   double sum = 0;
   do {
     const double v = tercel_tensor_get_f64(x, base + offset_of(w, &c, strides));
-    sum += norm ? pow(fabs(v), p) : v;
+    sum += norm ? tercel_f64_pow(fabs(v), p) : v;
   } while (tercel_index_next(w->spatial, w->count, c.index));
   return sum;
 }
@@ -175,7 +175,7 @@ static tercel_status eval_pool(tercel_eval *eval, tercel_error *err) {
     }
     const double sum = w.inside > 0 ? sum_window(x, base, &w, strides + first, kind == POOL_LP, p) : 0;
     if (kind == POOL_LP)
-      tercel_tensor_set_f64(y, i, pow(sum, 1 / p));
+      tercel_tensor_set_f64(y, i, tercel_f64_pow(sum, 1 / p));
     else
       tercel_tensor_set_f64(y, i, sum / (double)(count_pads ? w.covered : w.inside));
   }

@@ -64,10 +64,10 @@ static void draw(distribution kind, int bits, const uint32_t block[4], double ou
     for (int i = 0; i < 2; ++i) out[i] = fraction(words[i], bits);
     return;
   }
-  const double radius = sqrt(-2 * log(1 - fraction(words[0], 53)));
+  const double radius = sqrt(-2 * tercel_f64_log(1 - fraction(words[0], 53)));
   const double angle = 2 * 3.14159265358979323846 * fraction(words[1], 53);
-  out[0] = radius * cos(angle);
-  out[1] = radius * sin(angle);
+  out[0] = radius * tercel_f64_cos(angle);
+  out[1] = radius * tercel_f64_sin(angle);
 }
 
 static tercel_status eval(tercel_eval *eval, tercel_error *err) {

@@ -123,7 +123,7 @@ static double add_float(int kind, double sofar, double x, double largest) {
   case TERCEL_REDUCE_L1: return sofar + fabs(x);
   case TERCEL_REDUCE_L2:
   case TERCEL_REDUCE_SUM_SQUARE: return sofar + x * x;
-  case TERCEL_REDUCE_LOG_SUM_EXP: return sofar + exp(isfinite(largest) ? x - largest : x);
+  case TERCEL_REDUCE_LOG_SUM_EXP: return sofar + tercel_f64_exp(isfinite(largest) ? x - largest : x);
   default: return sofar + x;
   }
 }
@@ -132,8 +132,8 @@ static double finish_float(int kind, double gathered, double count, double large
   switch (kind) {
   case TERCEL_REDUCE_MEAN: return gathered / count;
   case TERCEL_REDUCE_L2: return sqrt(gathered);
-  case TERCEL_REDUCE_LOG_SUM: return log(gathered);
-  case TERCEL_REDUCE_LOG_SUM_EXP: return log(gathered) + (isfinite(largest) ? largest : 0);
+  case TERCEL_REDUCE_LOG_SUM: return tercel_f64_log(gathered);
+  case TERCEL_REDUCE_LOG_SUM_EXP: return tercel_f64_log(gathered) + (isfinite(largest) ? largest : 0);
   default: return gathered;
   }
 }

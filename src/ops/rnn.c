@@ -266,16 +266,17 @@ static double activate(const tercel_rnn_activation *a, double clip, double x) {
   x = clipped(x, clip);
   switch (a->fn) {
   case TERCEL_RNN_RELU: return x < 0 ? 0 : x;
-  case TERCEL_RNN_TANH: return tanh(x);
-  case TERCEL_RNN_SIGMOID: return 1 / (1 + exp(-x));
+  case TERCEL_RNN_TANH: return tercel_f64_tanh(x);
+  case TERCEL_RNN_SIGMOID: return 1 / (1 + tercel_f64_exp(-x));
   case TERCEL_RNN_AFFINE: return a->alpha * x + a->beta;
   case TERCEL_RNN_LEAKY_RELU: return x < 0 ? a->alpha * x : x;
   case TERCEL_RNN_THRESHOLDED_RELU: return x > a->alpha ? x : 0;
-  case TERCEL_RNN_SCALED_TANH: return a->alpha * tanh(a->beta * x);
+  case TERCEL_RNN_SCALED_TANH: return a->alpha * tercel_f64_tanh(a->beta * x);
   case TERCEL_RNN_HARD_SIGMOID: return fmin(fmax(a->alpha * x + a->beta, 0), 1);
-  case TERCEL_RNN_ELU: return x < 0 ? a->alpha * expm1(x) : x;
+  case TERCEL_RNN_ELU: return x < 0 ? a->alpha * tercel_f64_expm1(x) : x;
   case TERCEL_RNN_SOFTSIGN: return x / (1 + fabs(x));
-  case TERCEL_RNN_SOFTPLUS: return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+  case TERCEL_RNN_SOFTPLUS:
+    return x > 0 ? x + tercel_f64_log1p(tercel_f64_exp(-x)) : tercel_f64_log1p(tercel_f64_exp(x));
   }
   return x;
 }

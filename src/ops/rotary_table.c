@@ -40,7 +40,7 @@ static tercel_status verify(const tercel_node *node, tercel_error *err) {
 
 /* The pair at which a wave turns `turns` times over the context that the model was trained with. */
 static double pair_of(double dims, double context, double turns, double base) {
-  return dims * log(context / (turns * 2 * 3.14159265358979323846)) / (2 * log(base));
+  return dims * tercel_f64_log(context / (turns * 2 * 3.14159265358979323846)) / (2 * tercel_f64_log(base));
 }
 
 typedef struct yarn {
@@ -68,17 +68,19 @@ static tercel_status eval(tercel_eval *eval, tercel_error *err) {
   const double dims = (double)tercel_node_int(node, "dims"), base = tercel_node_float(node, "base"),
                scale = tercel_node_float(node, "scale");
   const yarn y = get_yarn(node, dims, base);
-  const double magnitude = tercel_node_float(node, "magnitude") * (y.mix != 0 ? 1 + 0.1 * log(1 / scale) : 1);
+  const double magnitude =
+      tercel_node_float(node, "magnitude") * (y.mix != 0 ? 1 + 0.1 * tercel_f64_log(1 / scale) : 1);
   const int64_t half = tercel_node_int(node, "dims") / 2, count = tercel_tensor_num_elements(positions);
   (void)err;
   for (int64_t i = 0; i < half; ++i) {
-    const double own = pow(base, -2.0 * (double)i / dims) / (factors != NULL ? tercel_tensor_get_f64(factors, i) : 1);
+    const double own =
+        tercel_f64_pow(base, -2.0 * (double)i / dims) / (factors != NULL ? tercel_tensor_get_f64(factors, i) : 1);
     const double frequency = frequency_of(&y, (double)i, own, scale);
     for (int64_t n = 0; n < count; ++n) {
       const double angle = (double)tercel_tensor_get_i64(positions, n) * frequency;
-      if (eval->out[0] != NULL) tercel_tensor_set_f64(eval->out[0], n * half + i, cos(angle) * magnitude);
+      if (eval->out[0] != NULL) tercel_tensor_set_f64(eval->out[0], n * half + i, tercel_f64_cos(angle) * magnitude);
       if (eval->num_outputs > 1 && eval->out[1] != NULL)
-        tercel_tensor_set_f64(eval->out[1], n * half + i, sin(angle) * magnitude);
+        tercel_tensor_set_f64(eval->out[1], n * half + i, tercel_f64_sin(angle) * magnitude);
     }
   }
   return TERCEL_OK;

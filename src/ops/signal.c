@@ -35,7 +35,8 @@ static tercel_status prepare(tercel_eval *eval, int64_t n, bool inverse, bool si
   *t = (transform){n, single, memory, memory + n, memory + 2 * n, memory + 3 * n};
   for (int64_t k = 0; k < n; ++k) {
     const double angle = 2 * pi * (double)k / (double)n;
-    t->roots[k] = (point){rounded(t, cos(angle)), rounded(t, inverse ? sin(angle) : -sin(angle))};
+    t->roots[k] = (point){rounded(t, tercel_f64_cos(angle)),
+                          rounded(t, inverse ? tercel_f64_sin(angle) : -tercel_f64_sin(angle))};
   }
   return TERCEL_OK;
 }
@@ -262,7 +263,9 @@ static tercel_status eval_dft(tercel_eval *eval, tercel_error *err) {
 }
 
 /* As of a fast transform: 5 n log2 n; outputs hold two numbers a point. */
-static double transform_flops(double points, double length) { return length > 1 ? 5 * points * log2(length) : points; }
+static double transform_flops(double points, double length) {
+  return length > 1 ? 5 * points * tercel_f64_log(length) * 1.4426950408889634 : points;
+}
 
 static double dft_flops(const tercel_node *node, const tercel_tensor *const *in, const tercel_tensor *const *out) {
   (void)node;
@@ -410,8 +413,8 @@ static tercel_status infer_mel(tercel_infer *infer, tercel_error *err) {
 }
 
 /* HTK's scale: mel = 2595 log10(1 + hertz / 700). */
-static double mel_of(double hertz) { return 2595 * log1p(hertz / 700) / log(10); }
-static double hertz_of(double mel) { return 700 * expm1(mel / 2595 * log(10)); }
+static double mel_of(double hertz) { return 2595 * tercel_f64_log1p(hertz / 700) / tercel_f64_log(10); }
+static double hertz_of(double mel) { return 700 * tercel_f64_expm1(mel / 2595 * tercel_f64_log(10)); }
 
 static tercel_status read_number(const tercel_eval *eval, size_t i, const char *what, double *out, tercel_error *err) {
   if (tercel_tensor_num_elements(eval->in[i]) != 1)

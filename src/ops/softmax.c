@@ -22,7 +22,7 @@ void tercel_softmax_in(tercel_dtype dtype, double *x, int64_t n, bool zero_hidde
     if (x[i] > largest || isnan(x[i])) largest = x[i];
   const bool hidden = zero_hidden && largest == -INFINITY;
   for (int64_t i = 0; i < n; ++i)
-    x[i] = hidden ? 0 : tercel_round_to(dtype, exp(tercel_round_to(dtype, x[i] - largest)));
+    x[i] = hidden ? 0 : tercel_round_to(dtype, tercel_f64_exp(tercel_round_to(dtype, x[i] - largest)));
   const double sum = hidden ? 1 : tercel_sum_in(dtype, x, n);
   for (int64_t i = 0; i < n; ++i) x[i] /= sum;
 }
@@ -32,8 +32,8 @@ static void log_softmax(double *x, int64_t n) {
   double largest = -INFINITY, sum = 0;
   for (int64_t i = 0; i < n; ++i)
     if (x[i] > largest || isnan(x[i])) largest = x[i];
-  for (int64_t i = 0; i < n; ++i) sum += exp(x[i] - largest);
-  for (int64_t i = 0; i < n; ++i) x[i] = x[i] - largest - log(sum);
+  for (int64_t i = 0; i < n; ++i) sum += tercel_f64_exp(x[i] - largest);
+  for (int64_t i = 0; i < n; ++i) x[i] = x[i] - largest - tercel_f64_log(sum);
 }
 
 static tercel_status eval(tercel_eval *eval, tercel_error *err) {

@@ -36,3 +36,12 @@ def test_every_kernel_has_a_baseline_twin(build):
     lonely = [name for name in names for level in ("_avx2", "_avx512")
               if name.endswith(level) and name.removesuffix(level) + "_baseline" not in names]
     assert not lonely
+
+
+def test_shared_library_takes_only_exact_functions_of_libm(build):
+    """Others pick their code by CPU, and their bits with it; tercel's own stand in src/base/mathd.h and the kernels' mathf.h."""
+    imported = subprocess.run(["nm", "--dynamic", "--undefined-only", build / "libtercel.so"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+    names = {line.split()[-1].split("@")[0] for line in imported.splitlines()}
+    inexact = re.compile(r"(a?(sin|cos|tan)h?|sincos|atan2|exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma)[fl]?")
+    assert not [name for name in names if inexact.fullmatch(name)]
