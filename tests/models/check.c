@@ -8,7 +8,7 @@
 #include "io/image.h"
 #include "io/npy.h"
 
-enum { MAX_INPUTS = 8, CHUNK = 512, HISTORY = 64 };
+enum { CHUNK = 512, HISTORY = 64 };
 
 /* ---- a case's file --------------------------------------------------------------------------------------------------- */
 
@@ -154,14 +154,20 @@ static void close_network(network *net) {
   tercel_engine_destroy(net->engine);
 }
 
+size_t read_case(const char *name, tercel_datum *out) {
+  const test_case test = open_case(name);
+  size_t count = 0;
+  while (count < MAX_CASE_INPUTS && read_input(&test, count, &out[count])) ++count;
+  return count;
+}
+
 void check_network(const char *name, const check_options *options) {
   tercel_error err = {0};
   network net = open_network(name, options);
   const test_case test = open_case(name);
-  tercel_datum inputs[MAX_INPUTS] = {0};
-  size_t count = 0;
-  for (; count < MAX_INPUTS && read_input(&test, count, &inputs[count]); ++count)
-    assert_ok(tercel_context_set_input(net.context, count, inputs[count].views, &err), &err);
+  tercel_datum inputs[MAX_CASE_INPUTS] = {0};
+  const size_t count = read_case(name, inputs);
+  for (size_t i = 0; i < count; ++i) assert_ok(tercel_context_set_input(net.context, i, inputs[i].views, &err), &err);
   assert_int_equal(count, tercel_engine_num_inputs(net.engine));
   for (int round = 0; round < 2; ++round) { /* the second finds the first's memory plan */
     assert_ok(tercel_context_run(net.context, &err), &err);
