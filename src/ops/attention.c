@@ -275,6 +275,11 @@ static double cap(const job *j, double score) {
   return tercel_round_to(j->dtype, tercel_round_to(j->dtype, tercel_f64_tanh(ratio)) * j->g.softcap);
 }
 
+/* To f32 too: what a mask of large numbers leaves of the scores is part of the result. */
+static double rounded(tercel_dtype dtype, double x) {
+  return dtype == TERCEL_DTYPE_F32 ? (double)(float)x : tercel_round_to(dtype, x);
+}
+
 static void give_scores(const job *j, score_kind kind, int64_t row) {
   if (j->scores == NULL || j->kind != kind) return;
   for (int64_t key = 0; key < j->g.keys; ++key) tercel_tensor_set_f64(j->scores, row * j->g.keys + key, j->row[key]);
@@ -297,7 +302,7 @@ static void weigh_keys(const job *j, int64_t n, int64_t h, int64_t i) {
   for (int64_t key = 0; key < g->keys; ++key) {
     const bool outside = key < begin || key >= end, unseen = outside || is_masked(j, mask_row, key);
     const double bias = outside ? -INFINITY : unseen ? g->fill : bias_of(j, mask_row, key);
-    j->row[key] = tercel_round_to(j->dtype, unseen ? bias : j->row[key] + bias);
+    j->row[key] = rounded(j->dtype, unseen ? bias : j->row[key] + bias);
     hidden = hidden && bias == -INFINITY;
   }
   give_scores(j, SCORES_BIASED, out_row);

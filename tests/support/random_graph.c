@@ -9,10 +9,13 @@ enum { MAX_VALUES = TERCEL_TEST_GRAPH_VALUES };
 
 typedef tercel_test_graph generator;
 
-static int64_t pick(generator *g, int64_t low, int64_t high) { return tercel_test_random_int(&g->random, low, high); }
+int64_t tercel_test_graph_pick(generator *g, int64_t low, int64_t high) {
+  return tercel_test_random_int(&g->random, low, high);
+}
+static int64_t pick(generator *g, int64_t low, int64_t high) { return tercel_test_graph_pick(g, low, high); }
 
 static void print_dims(generator *g, int rank, const int64_t *dims) {
-  tercel_text_add(&g->text, "f32[");
+  tercel_text_add(&g->text, "%s[", g->dtype);
   for (int i = 0; i < rank; i++) tercel_text_add(&g->text, "%s%lld", i ? ", " : "", (long long)dims[i]);
   tercel_text_add(&g->text, "]");
 }
@@ -29,14 +32,15 @@ static void print_input(generator *g, int id, const char *symbol) {
   tercel_text_add(&g->text, "]");
 }
 
-static int add_value(generator *g, int rank, const int64_t *dims) {
+int tercel_test_graph_add_value(generator *g, int rank, const int64_t *dims) {
   const int id = g->count++;
   g->rank[id] = rank;
-  memcpy(g->dims[id], dims, (size_t)rank * sizeof *dims);
+  if (rank) memcpy(g->dims[id], dims, (size_t)rank * sizeof *dims);
   return id;
 }
+static int add_value(generator *g, int rank, const int64_t *dims) { return tercel_test_graph_add_value(g, rank, dims); }
 
-static int add_constant(generator *g, int rank, const int64_t *dims, bool positive) {
+int tercel_test_graph_add_constant(generator *g, int rank, const int64_t *dims, bool positive) {
   int64_t elements = 1;
   for (int i = 0; i < rank; i++) elements *= dims[i];
   const int id = add_value(g, rank, dims);
@@ -50,6 +54,9 @@ static int add_constant(generator *g, int rank, const int64_t *dims, bool positi
   }
   tercel_text_add(&g->text, ")\n");
   return id;
+}
+static int add_constant(generator *g, int rank, const int64_t *dims, bool positive) {
+  return tercel_test_graph_add_constant(g, rank, dims, positive);
 }
 
 static int any_value(generator *g, int rank) {
@@ -290,7 +297,7 @@ static void add_control(generator *g, int x) {
 static void add_step(generator *g) {
   const int rank = pick(g, 0, 4) ? 4 : 2, x = any_value(g, rank);
   if (x < 0) return;
-  const int kind = (int)pick(g, 0, 19);
+  const int kind = (int)pick(g, 0, 23);
   if (kind < 3)
     add_unary(g, x);
   else if (kind < 6)
@@ -315,6 +322,8 @@ static void add_step(generator *g) {
     add_flatten(g, x);
   else if (kind == 17 && g->with_control)
     add_control(g, x);
+  else if (kind > 19)
+    tercel_test_graph_add_transformer(g, x);
   else if (rank == 4 && kind == 18)
     add_batch_norm(g, x);
   else if (rank == 4)
@@ -333,7 +342,7 @@ static void add_outputs(generator *g) {
     char target[16];
     snprintf(target, sizeof target, "  %%v%d", i);
     const bool is_read = strstr(g->text.data, use) || strstr(g->text.data, use_later);
-    if (is_read && pick(g, 0, 9)) continue;
+    if (is_read && (g->is_inner[i] || pick(g, 0, 9))) continue;
     tercel_text_add(&g->text, "%s%%v%d", any ? ", " : "", i);
     any = true;
   }
@@ -342,7 +351,7 @@ static void add_outputs(generator *g) {
 }
 
 void tercel_test_graph_generate(uint64_t number, bool with_control, tercel_test_graph *g) {
-  *g = (generator){.random = tercel_test_random_start(number), .with_control = with_control};
+  *g = (generator){.random = tercel_test_random_start(number), .with_control = with_control, .dtype = "f32"};
   const int64_t image[4] = {pick(g, 0, 3) ? pick(g, 1, 2) : 0, pick(g, 1, 4), pick(g, 1, 4), pick(g, 1, 4)};
   const int64_t matrix[2] = {pick(g, 0, 9) ? pick(g, 1, 4) : 0, pick(g, 1, 4)};
   add_value(g, 4, image);
@@ -353,7 +362,7 @@ void tercel_test_graph_generate(uint64_t number, bool with_control, tercel_test_
   print_input(g, 1, "m");
   tercel_text_add(&g->text, ") {\n");
   const int64_t steps = pick(g, 1, 14);
-  for (int64_t i = 0; i < steps && g->count < MAX_VALUES - 16; i++) add_step(g);
+  for (int64_t i = 0; i < steps && g->count < MAX_VALUES - 64; i++) add_step(g);
   add_outputs(g);
 }
 
