@@ -66,10 +66,34 @@ tercel_status tercel_refused(tercel_pass_context *context, const char *rule, con
   return add(context, rule, node, NULL, reason, err);
 }
 
-void tercel_decisions_forget_refusals(tercel_decisions *log, const char *pass) {
+/* Names are kept once: equal ones have one address. */
+static bool share_a_source(const tercel_decision *a, const tercel_decision *b) {
+  for (size_t i = 0; i < a->num_sources; i++)
+    for (size_t k = 0; k < b->num_sources; k++)
+      if (a->sources[i] == b->sources[k]) return true;
+  return false;
+}
+
+static bool is_refusal_of(const tercel_decision *d, const char *pass) {
+  return d->reason && strcmp(d->pass, pass) == 0;
+}
+
+static void keep_reason(const tercel_decisions *log, size_t first, tercel_decision *again) {
+  for (size_t i = 0; i < first; i++) {
+    const tercel_decision *const before = &log->items[i];
+    if (!is_refusal_of(before, again->pass) || strcmp(before->rule, again->rule) != 0 || !share_a_source(before, again))
+      continue;
+    again->reason = before->reason;
+    return;
+  }
+}
+
+void tercel_decisions_renew_refusals(tercel_decisions *log, const char *pass, size_t first, bool is_late) {
   size_t kept = 0;
+  for (size_t i = first; i < log->count && is_late; i++)
+    if (is_refusal_of(&log->items[i], pass)) keep_reason(log, first, &log->items[i]);
   for (size_t i = 0; i < log->count; i++)
-    if (!log->items[i].reason || strcmp(log->items[i].pass, pass) != 0) log->items[kept++] = log->items[i];
+    if (i >= first || !is_refusal_of(&log->items[i], pass)) log->items[kept++] = log->items[i];
   log->count = kept;
 }
 

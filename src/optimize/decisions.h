@@ -11,7 +11,9 @@ tercel_status tercel_made(tercel_pass_context *context, const char *rule, const 
 /* The rule almost fitted the node: says the first thing that kept it from it. */
 tercel_status tercel_refused(tercel_pass_context *context, const char *rule, const tercel_node *node, tercel_error *err,
                              const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Before a pass runs again: it will refuse again what it still refuses. */
-void tercel_decisions_forget_refusals(tercel_decisions *log, const char *pass);
+/* After a pass ran again: what it refused before `first`, the number of decisions then, is forgotten; it has refused again what it
+ * still refuses.  is_late: in a stage after its own, where other passes have changed what it looks at, so that the reasons that it gives are
+ * theirs; what it refused before for the same nodes keeps its reason. */
+void tercel_decisions_renew_refusals(tercel_decisions *log, const char *pass, size_t first, bool is_late);
 
 #endif

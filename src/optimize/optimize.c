@@ -67,12 +67,13 @@ static tercel_status run_on(const tercel_pass *pass, tercel_graph *graph, tercel
   return TERCEL_OK;
 }
 
-static tercel_status run_pass(const tercel_pass *pass, tercel_graph *graph, bool verify, tercel_pass_context *context,
-                              tercel_error *err) {
+static tercel_status run_pass(const tercel_pass *pass, int stage, tercel_graph *graph, bool verify,
+                              tercel_pass_context *context, tercel_error *err) {
   context->pass = pass->name;
-  tercel_decisions_forget_refusals(context->decisions, pass->name);
+  const size_t decided = context->decisions->count;
   const int64_t counted_before = context->savings ? context->savings->total_ns : 0, start = tercel_time_ns();
   tercel_status status = run_on(pass, graph, context, err);
+  tercel_decisions_renew_refusals(context->decisions, pass->name, decided, stage > pass->stage);
   const int64_t counted = context->savings ? context->savings->total_ns - counted_before : 0;
   tercel_pass_time *const time = &context->decisions->times[pass - passes];
   time->total_us += (double)(tercel_time_ns() - start - counted) / 1e3;
@@ -96,7 +97,7 @@ static tercel_status run_stage(int stage, tercel_graph *graph, const tercel_opti
       if (passes[i].stage > stage || h->seen[i] == h->version + 1 || is_disabled(&passes[i], options->disabled))
         continue;
       context->changed = false;
-      TERCEL_TRY(run_pass(&passes[i], graph, options->verify, context, err));
+      TERCEL_TRY(run_pass(&passes[i], stage, graph, options->verify, context, err));
       if (context->changed)
         h->version++;
       else
