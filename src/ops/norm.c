@@ -4,8 +4,10 @@
 #include "ops/epilogue.h"
 #include "ops/move.h"
 
-static tercel_status check_floats(const tercel_infer *infer, tercel_error *err) {
-  for (size_t i = 0; i < infer->num_inputs; ++i) {
+enum { FIRST_EXTRA = 3 }; /* of layer_norm, rms_norm and group_norm */
+
+static tercel_status check_floats(const tercel_infer *infer, size_t most, tercel_error *err) {
+  for (size_t i = 0; i < infer->num_inputs && i < most; ++i) {
     if (infer->in[i] == NULL || infer->in[i]->type.dtype == TERCEL_DTYPE_NONE) continue;
     if (!tercel_dtype_is_float(infer->in[i]->type.dtype))
       return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "input %zu is %s, want floats", i,
@@ -29,7 +31,8 @@ static tercel_status check_channels(const tercel_infer *infer, size_t i, tercel_
 /* Output 0 as input 0, of rank `least` or more. */
 static tercel_status infer_same(tercel_infer *infer, int least, tercel_error *err) {
   const tercel_type *x = &infer->in[0]->type;
-  TERCEL_TRY(check_floats(infer, err));
+  const bool has_epilogue = infer->node->op->id != TERCEL_OP_BATCH_NORM && infer->node->op->id != TERCEL_OP_LRN;
+  TERCEL_TRY(check_floats(infer, has_epilogue ? FIRST_EXTRA : SIZE_MAX, err));
   if (x->shape.rank >= 0 && x->shape.rank < least)
     return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "input of rank %d, want %d or more", x->shape.rank,
                             least);
@@ -175,6 +178,8 @@ static tercel_status infer_layer_norm(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(infer_same(infer, 1, err));
   TERCEL_TRY(check_broadcast(infer, 1, err));
   TERCEL_TRY(check_broadcast(infer, 2, err));
+  if (infer->node->op->id == TERCEL_OP_RMS_NORM && tercel_has_input(infer, 2))
+    return tercel_node_fail(infer->node, err, TERCEL_INVALID_MODEL, "input 2: there is no bias");
   const tercel_shape *x = &infer->in[0]->type.shape;
   tercel_shape statistics = *x;
   if (x->rank >= 0) {
@@ -186,7 +191,7 @@ static tercel_status infer_layer_norm(tercel_infer *infer, tercel_error *err) {
     infer->out[i].type.dtype = tercel_node_dtype(infer->node, "stash");
     infer->out[i].type.shape = statistics;
   }
-  return TERCEL_OK;
+  return tercel_infer_epilogue(infer, FIRST_EXTRA, &infer->out[0].type, err);
 }
 
 /* One row: (x - mean) * inverse * scale + bias.  Scale and bias are read with x's coordinates. */
@@ -220,6 +225,8 @@ static tercel_status eval_rows(tercel_eval *eval, bool centered, tercel_error *e
   TERCEL_TRY(tercel_axis(eval->node, tercel_node_int(eval->node, "axis"), x->rank, &axis, err));
   TERCEL_TRY(tercel_eval_widen_f64(eval, x, &wide, err));
   const affine a = affine_of(eval);
+  tercel_eval_epilogue epilogue;
+  TERCEL_TRY(tercel_eval_epilogue_start(eval, FIRST_EXTRA, x->dtype, &epilogue, err));
   const double epsilon = tercel_node_float(eval->node, "epsilon");
   const int64_t rows = tercel_dims_product(x->dims, 0, axis), n = tercel_dims_product(x->dims, axis, x->rank);
   int64_t index[TERCEL_MAX_RANK] = {0};
@@ -228,7 +235,8 @@ static tercel_status eval_rows(tercel_eval *eval, bool centered, tercel_error *e
     if (!centered) m = (moments){0, m.variance + m.mean * m.mean};
     const double inverse = 1 / sqrt(m.variance + epsilon);
     for (int64_t i = 0; i < n; ++i) {
-      tercel_tensor_set_f64(eval->out[0], r * n + i, apply_affine(&a, index, (wide[r * n + i] - m.mean) * inverse));
+      const double y = apply_affine(&a, index, (wide[r * n + i] - m.mean) * inverse);
+      tercel_eval_epilogue_store_f64(&epilogue, r * n + i, y);
       tercel_index_next(x->rank, x->dims, index);
     }
     give_statistic(eval, 1, r, m.mean);
@@ -244,6 +252,7 @@ static const tercel_attr_spec layer_norm_attrs[] = {
     {"axis", TERCEL_ATTR_INT, false, -1, NULL, "the first of the axes that are normalized together"},
     {"epsilon", TERCEL_ATTR_FLOAT, false, 1e-5, NULL, "added to the variance (mean square)"},
     {"stash", TERCEL_ATTR_DTYPE, false, TERCEL_DTYPE_F32, NULL, "dtype of the statistics"},
+    {"epilogue", TERCEL_ATTR_PROGRAM, .about = "applied to each element of the result"},
     {NULL, 0, false, 0, NULL, NULL},
 };
 
@@ -251,7 +260,7 @@ const tercel_op tercel_op_layer_norm = {
     .name = "layer_norm",
     .id = TERCEL_OP_LAYER_NORM,
     .min_inputs = 2,
-    .max_inputs = 3,
+    .max_inputs = FIRST_EXTRA + TERCEL_PROGRAM_MAX_INPUTS - 1,
     .min_outputs = 1,
     .max_outputs = 3,
     .about = "rows made of mean 0 and variance 1, then scaled and shifted",
@@ -265,7 +274,7 @@ const tercel_op tercel_op_rms_norm = {
     .name = "rms_norm",
     .id = TERCEL_OP_RMS_NORM,
     .min_inputs = 2,
-    .max_inputs = 2,
+    .max_inputs = FIRST_EXTRA + TERCEL_PROGRAM_MAX_INPUTS - 1,
     .min_outputs = 1,
     .max_outputs = 1,
     .about = "rows divided by their root mean square, then scaled",
@@ -280,6 +289,7 @@ const tercel_op tercel_op_rms_norm = {
 static tercel_status infer_group_norm(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(infer_same(infer, 2, err));
   const tercel_shape *x = &infer->in[0]->type.shape;
+  TERCEL_TRY(tercel_infer_epilogue(infer, FIRST_EXTRA, &infer->out[0].type, err));
   if (x->rank < 0) return TERCEL_OK;
   TERCEL_TRY(check_channels(infer, 1, x->dims[1], err));
   TERCEL_TRY(check_channels(infer, 2, x->dims[1], err));
@@ -297,6 +307,8 @@ static tercel_status eval_group_norm(tercel_eval *eval, tercel_error *err) {
   TERCEL_TRY(tercel_eval_widen_f64(eval, x, &wide, err));
   const int64_t given = tercel_node_int(eval->node, "groups"), groups = given == 0 ? p.channels : given;
   if (groups == 0 || p.channels % groups != 0) return TERCEL_OK; /* no channels */
+  tercel_eval_epilogue epilogue;
+  TERCEL_TRY(tercel_eval_epilogue_start(eval, FIRST_EXTRA, x->dtype, &epilogue, err));
   const int64_t per_group = p.channels / groups, n = per_group * p.pixels;
   const double epsilon = tercel_node_float(eval->node, "epsilon");
   for (int64_t g = 0; g < p.images * groups; ++g) {
@@ -305,7 +317,7 @@ static tercel_status eval_group_norm(tercel_eval *eval, tercel_error *err) {
     for (int64_t i = 0; i < n; ++i) {
       const int64_t c = g % groups * per_group + i / p.pixels;
       const double scale = tercel_tensor_get_f64(eval->in[1], c), bias = tercel_tensor_get_f64(eval->in[2], c);
-      tercel_tensor_set_f64(eval->out[0], g * n + i, (wide[g * n + i] - m.mean) * inverse * scale + bias);
+      tercel_eval_epilogue_store_f64(&epilogue, g * n + i, (wide[g * n + i] - m.mean) * inverse * scale + bias);
     }
   }
   return TERCEL_OK;
@@ -315,6 +327,7 @@ static const tercel_attr_spec group_norm_attrs[] = {
     {"groups", TERCEL_ATTR_INT, false, 0, NULL, "of channels; 0: each channel is one (instance norm)"},
     {"epsilon", TERCEL_ATTR_FLOAT, false, 1e-5, NULL, "added to the variance"},
     {"stash", TERCEL_ATTR_DTYPE, false, TERCEL_DTYPE_F32, NULL, "dtype of the statistics"},
+    {"epilogue", TERCEL_ATTR_PROGRAM, .about = "applied to each element of the result"},
     {NULL, 0, false, 0, NULL, NULL},
 };
 
@@ -322,7 +335,7 @@ const tercel_op tercel_op_group_norm = {
     .name = "group_norm",
     .id = TERCEL_OP_GROUP_NORM,
     .min_inputs = 3,
-    .max_inputs = 3,
+    .max_inputs = FIRST_EXTRA + TERCEL_PROGRAM_MAX_INPUTS - 1,
     .min_outputs = 1,
     .max_outputs = 1,
     .about = "groups of channels made of mean 0 and variance 1, then scaled and shifted by channel",

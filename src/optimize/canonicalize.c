@@ -113,6 +113,39 @@ static tercel_status apply_view(tercel_pass_context *context, const char *name, 
   return tercel_rewrite_node(context, name, node, reshape->outputs[0], err);
 }
 
+static bool has_one_element(const tercel_value *value) {
+  for (int i = 0; i < value->type.shape.rank; i++)
+    if (value->type.shape.dims[i] != 1) return false;
+  return value->type.shape.rank >= 0;
+}
+
+/* A view of what follows from constants and single numbers only: the constants get the view's shape instead. */
+static tercel_status apply_view_of_constants(tercel_pass_context *context, const char *name, tercel_node *node,
+                                             tercel_error *err) {
+  const tercel_node *const inner = is_view(node) ? tercel_producer(node->inputs[0], TERCEL_OP_POINTWISE) : NULL;
+  if (!inner || !tercel_has_one_use(node->inputs[0])) return TERCEL_OK;
+  const tercel_shape *const from = &inner->outputs[0]->type.shape, *const to = &node->outputs[0]->type.shape;
+  tercel_value *inputs[TERCEL_PROGRAM_MAX_INPUTS];
+  bool has_constant = false;
+  if (!tercel_shape_is_known(to) || inner->num_inputs > TERCEL_PROGRAM_MAX_INPUTS) return TERCEL_OK;
+  for (uint32_t i = 0; i < inner->num_inputs; i++) {
+    inputs[i] = inner->inputs[i];
+    if (has_one_element(inputs[i]) && inputs[i]->type.shape.rank <= to->rank) continue;
+    if (!inputs[i]->constant || !tercel_shape_equal(&inputs[i]->type.shape, from)) return TERCEL_OK;
+    has_constant = true;
+  }
+  if (!has_constant) return TERCEL_OK;
+  for (uint32_t i = 0; i < inner->num_inputs; i++)
+    if (inputs[i]->constant && tercel_shape_equal(&inputs[i]->type.shape, from))
+      TERCEL_TRY(tercel_rewrite_reshaped(inputs[i], to->rank, to->dims, &inputs[i], err));
+  tercel_node *made;
+  TERCEL_TRY(tercel_rewrite_add(TERCEL_OP_POINTWISE, node, inputs, inner->num_inputs, node, &made, err));
+  TERCEL_TRY(tercel_node_set_program(made, "program", tercel_node_program(inner, "program"), err));
+  TERCEL_TRY(tercel_infer_node(made, err));
+  TERCEL_TRY(tercel_node_add_sources(made, inner, err));
+  return tercel_rewrite_node(context, name, node, made->outputs[0], err);
+}
+
 /* Is `kept` the shape of a reduction of `x` over those axes with 1 in their places? */
 static bool keeps_reduced(const tercel_shape *kept, const tercel_shape *x, const int64_t *axes, size_t count) {
   tercel_shape want = *x;
@@ -207,6 +240,7 @@ static const tercel_rule rules[] = {
     {"concat", TERCEL_OP_CONCAT, apply_concat},
     {"keep-dims", TERCEL_ANY_OP, apply_keep_dims},
     {"view", TERCEL_ANY_OP, apply_view},
+    {"view-of-constants", TERCEL_ANY_OP, apply_view_of_constants},
     {"batch-norm", TERCEL_OP_BATCH_NORM, tercel_apply_batch_norm},
     {"pointwise", TERCEL_OP_POINTWISE, tercel_apply_pointwise},
     {"expand", TERCEL_OP_POINTWISE, apply_expand},

@@ -1,7 +1,7 @@
 /* Chains of pointwise operators as one program, so that what lies between them is never stored.
  *
  * An operator joins its consumer when nobody else reads it and both have the same shape: a smaller one, broadcast in
- * the consumer, would be computed again for every place it is broadcast to. */
+ * the consumer, would be computed again for every place it is broadcast to, which pays only where that is next to nothing. */
 #include "optimize/operands.h"
 #include "optimize/rules.h"
 
@@ -27,7 +27,8 @@ static tercel_status find_producer(tercel_pass_context *context, const char *nam
   if (!producer) return TERCEL_OK;
   if (!tercel_is_read_only_by(o->inputs[i], node))
     return tercel_refused(context, name, node, err, "%s", tercel_describe_uses(o->inputs[i], node, buffer));
-  if (!tercel_shape_equal(&o->inputs[i]->type.shape, &node->outputs[0]->type.shape))
+  if (!tercel_shape_equal(&o->inputs[i]->type.shape, &node->outputs[0]->type.shape) &&
+      !tercel_operands_may_repeat(o->inputs[i], node->outputs[0]))
     return tercel_refused(context, name, node, err, "%s",
                           tercel_describe_broadcast(o->inputs[i], node->outputs[0], buffer));
   *out = producer;

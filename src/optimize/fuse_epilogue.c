@@ -1,4 +1,4 @@
-/* Pointwise operators that follow conv, conv_transpose, matmul or a product of integers become its epilogue: activation, residual and the
+/* Pointwise operators that follow conv, conv_transpose, matmul, a product of integers or a norm become its epilogue: activation, residual and the
  * like are applied where the result is stored anyway.  Inputs besides the result become extras, and the fused node
  * stands where the pointwise one stood, so that everything it reads is there. */
 #include "optimize/operands.h"
@@ -14,11 +14,11 @@ typedef struct heavy {
 
 enum { MAX_FIRST_EXTRA = 4 };
 
-static const heavy heavies[] = {{TERCEL_OP_CONV, TERCEL_DTYPE_F32, 3},
-                                {TERCEL_OP_CONV_TRANSPOSE, TERCEL_DTYPE_F32, 3},
-                                {TERCEL_OP_MATMUL, TERCEL_DTYPE_F32, 3},
-                                {TERCEL_OP_MATMUL_INTEGER, TERCEL_DTYPE_I32, 4},
-                                {TERCEL_OP_CONV_INTEGER, TERCEL_DTYPE_I32, 4}};
+static const heavy heavies[] = {
+    {TERCEL_OP_CONV, TERCEL_DTYPE_F32, 3},         {TERCEL_OP_CONV_TRANSPOSE, TERCEL_DTYPE_F32, 3},
+    {TERCEL_OP_MATMUL, TERCEL_DTYPE_F32, 3},       {TERCEL_OP_MATMUL_INTEGER, TERCEL_DTYPE_I32, 4},
+    {TERCEL_OP_CONV_INTEGER, TERCEL_DTYPE_I32, 4}, {TERCEL_OP_LAYER_NORM, TERCEL_DTYPE_F32, 3},
+    {TERCEL_OP_RMS_NORM, TERCEL_DTYPE_F32, 3},     {TERCEL_OP_GROUP_NORM, TERCEL_DTYPE_F32, 3}};
 
 static const heavy *find_heavy(const tercel_node *node) {
   for (size_t i = 0; i < sizeof heavies / sizeof *heavies; i++)
@@ -33,6 +33,10 @@ static const char *obstacle(const tercel_value *value, const tercel_node *node, 
   if (!fits || !tercel_is_f32(odd))
     return tercel_reason(buffer, "'%.100s' is %s, not f32", odd->name, tercel_dtype_name(odd->type.dtype));
   if (!tercel_is_read_only_by(value, node)) return tercel_describe_uses(value, node, buffer);
+  for (uint32_t i = 1; i < value->producer->num_outputs; i++)
+    if (value->producer->outputs[i])
+      return tercel_reason(buffer, "'%.100s' also gives '%.100s'", value->producer->name,
+                           value->producer->outputs[i]->name);
   if (!tercel_shape_equal(&value->type.shape, &node->outputs[0]->type.shape))
     return tercel_describe_broadcast(value, node->outputs[0], buffer);
   return NULL;
@@ -62,7 +66,28 @@ static tercel_status copy_attrs(const tercel_node *from, tercel_node *to, tercel
     if (a->kind == TERCEL_ATTR_INT) TERCEL_TRY(tercel_node_set_int(to, a->name, a->value.i, err));
     if (a->kind == TERCEL_ATTR_FLOAT) TERCEL_TRY(tercel_node_set_float(to, a->name, a->value.f, err));
     if (a->kind == TERCEL_ATTR_STRING) TERCEL_TRY(tercel_node_set_string(to, a->name, a->value.s, err));
+    if (a->kind == TERCEL_ATTR_DTYPE) TERCEL_TRY(tercel_node_set_dtype(to, a->name, a->value.dtype, err));
     if (a->kind == TERCEL_ATTR_INTS) TERCEL_TRY(tercel_node_set_ints(to, a->name, a->value.ints, a->count, err));
+  }
+  return TERCEL_OK;
+}
+
+/* What makes an extra that is broadcast joins the program where that costs next to nothing: a scale that is a product of two, say. */
+static tercel_status join_extras(tercel_node *node, const tercel_value *value, tercel_operands *o, tercel_error *err) {
+  for (int i = 0; i < o->program.num_inputs; i++) {
+    const tercel_value *const extra = o->inputs[i];
+    tercel_operands first, whole = *o;
+    tercel_error why = {0};
+    if (extra == value || !tercel_is_read_only_by(extra, node) || !tercel_operands_may_repeat(extra, node->outputs[0]))
+      continue;
+    TERCEL_TRY(tercel_operands_read(o->arena, extra->producer, &first, err));
+    const tercel_status status = tercel_operands_prepend(&whole, i, &first, &why);
+    if (status == TERCEL_UNSUPPORTED) continue;
+    if (status != TERCEL_OK) return tercel_fail(err, status, "%s", why.message);
+    TERCEL_TRY(tercel_node_add_sources(node, extra->producer, err));
+    *o = whole;
+    tercel_operands_merge_equal(o);
+    i = -1; /* the inputs are others now */
   }
   return TERCEL_OK;
 }
@@ -99,6 +124,7 @@ static tercel_status fuse(tercel_pass_context *context, const char *name, tercel
   const tercel_shape *const result = &node->outputs[0]->type.shape;
   TERCEL_TRY(tercel_operands_read(arena, node, &o, err));
   tercel_operands_merge_equal(&o);
+  TERCEL_TRY(join_extras(node, value, &o, err));
   TERCEL_TRY(tercel_operands_absorb_scalars(&o, result, err));
   const tercel_value *const bad = misfit(&o, result);
   if (bad)

@@ -103,3 +103,42 @@ tercel_dtype tercel_operands_odd_dtype(const tercel_operands *o) {
     if (!is_plain((tercel_dtype)o->program.instrs[k].dtype)) return (tercel_dtype)o->program.instrs[k].dtype;
   return TERCEL_DTYPE_NONE;
 }
+
+/* ---- what may be made again ---- */
+
+typedef enum effort { EFFORT_NONE, EFFORT_LITTLE, EFFORT_SOME, EFFORT_MUCH } effort;
+
+static effort effort_of(tercel_fn fn) {
+  switch (fn) {
+  case TERCEL_FN_CONSTANT:
+  case TERCEL_FN_COPY: return EFFORT_NONE;
+  case TERCEL_FN_ADD:
+  case TERCEL_FN_SUB:
+  case TERCEL_FN_MUL:
+  case TERCEL_FN_NEG:
+  case TERCEL_FN_MIN:
+  case TERCEL_FN_MAX:
+  case TERCEL_FN_CAST: return EFFORT_LITTLE;
+  case TERCEL_FN_DIV:
+  case TERCEL_FN_RECIPROCAL:
+  case TERCEL_FN_SQRT:
+  case TERCEL_FN_FLOOR: return EFFORT_SOME;
+  default: return EFFORT_MUCH;
+  }
+}
+
+bool tercel_operands_may_repeat(const tercel_value *value, const tercel_value *result) {
+  enum { MOST_BY_ROW = 4, MOST_BY_ELEMENT = 1 };
+  const tercel_shape *const shape = &value->type.shape;
+  if (!tercel_is(value->producer, TERCEL_OP_POINTWISE) || tercel_shape_equal(shape, &result->type.shape)) return false;
+  /* A loop does it once for a row when it is one number there. */
+  const bool is_one_a_row = shape->rank == 0 || (shape->rank > 0 && shape->dims[shape->rank - 1] == 1);
+  const tercel_program *const program = tercel_node_program(value->producer, "program");
+  int count = 0;
+  for (int k = 0; k < program->num_instrs; k++) {
+    const effort needs = effort_of((tercel_fn)program->instrs[k].fn);
+    if (needs > (is_one_a_row ? EFFORT_SOME : EFFORT_LITTLE)) return false;
+    count += needs != EFFORT_NONE;
+  }
+  return count <= (is_one_a_row ? MOST_BY_ROW : MOST_BY_ELEMENT);
+}

@@ -18,6 +18,9 @@ void tercel_operands_merge_equal(tercel_operands *operands);
 /* Constant inputs of one element become constants of the program, while another input remains that gives the result
  * its shape. */
 tercel_status tercel_operands_absorb_scalars(tercel_operands *operands, const tercel_shape *result, tercel_error *err);
+/* Is the value, made by a pointwise operator and broadcast to `result`, so cheap that it may as well be made again for each row of the result
+ * (or each element, where it has one for each column)? */
+bool tercel_operands_may_repeat(const tercel_value *value, const tercel_value *result);
 /* The index of the value among the inputs, or -1. */
 int tercel_operands_find(const tercel_operands *operands, const tercel_value *value);
 /* Puts the input to the front. */

@@ -74,9 +74,39 @@ static void test_planes(void **state) {
   }
 }
 
+/* Extras: none, as the result, one a row (channel), one a column, broadcast over inner rows only, one number, integers; and x itself, which
+ * the result must not overwrite before it is read. */
+static void test_epilogues(void **state) {
+  (void)state;
+  const check_options options = {.tolerance = {.eps = 24, .scale = 8}, .low = 0.25, .high = 3};
+  static const char *const extras[] = {"2, 6, 5, 7", "1, 6, 1, 1", "7", "5, 7",
+                                       "6, 1, 7",    "2, 1, 5, 1", "1", "2, 1, 1, 7"};
+  static const char *const norms[] = {"layer_norm(%x, %s, %b, ", "rms_norm(%x, %s, _, ", "group_norm(%x, %c, %c, "};
+#define NORM_INPUTS "%%x: f32[2, 6, 5, 7], %%s: f32[5, 7], %%b: f32[5, 7], %%c: f32[6]"
+  for (size_t n = 0; n < sizeof norms / sizeof *norms; n++) {
+    const char *const attrs = n == 2 ? "" : "axis = 2, ";
+    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++)
+      check(&options,
+            "(" NORM_INPUTS
+            ", %%e: f32[%s]) { %%y = %s%%e) {%sepilogue = {2: mul(%%0, %%1); gelu(%%2); add(%%3, %%1)}} "
+            "return %%y }",
+            extras[i], norms[n], attrs);
+    check(&options, "(" NORM_INPUTS ") { %%y = %s%%x) {%sepilogue = {2: add(%%0, %%1); relu(%%2)}} return %%y }",
+          norms[n], attrs);
+    check(&options,
+          "(" NORM_INPUTS ", %%e: i32[6, 1, 1], %%f: f32[]) { %%y = %s%%e, %%f) {%sepilogue = {3: cast<1, 0>(%%1); "
+          "mul(%%3, %%2); add(%%0, %%4)}} return %%y }",
+          norms[n], attrs);
+  }
+  check(&options,
+        "(%%x: f32[3, 37], %%s: f32[37]) { %%y = layer_norm(%%x, %%s) {epilogue = {1: silu<1>(%%0)}} return %%y }");
+  check(&options,
+        "(%%x: f32[70], %%s: f32[70]) { %%y = rms_norm(%%x, %%s) {epilogue = {1: clip<0, 1>(%%0)}} return %%y }");
+}
+
 int main(int argc, char **argv) {
   check_start(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_softmax), cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_planes)};
+                                     cmocka_unit_test(test_planes), cmocka_unit_test(test_epilogues)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,8 +151,8 @@ static void test_sigmoid(void **state) {
 #define PIXEL_DEVIATION                                                                                                \
   PIXEL_MEAN("m", "x")                                                                                                 \
   FN2("d", "sub", "x", "m")                                                                                            \
-  FN2("s", "mul", "d", "d") PIXEL_MEAN("v", "s") SCALAR("e", "0.5") FN2("w", "add", "v", "e") FN1("r", "sqrt", "w")    \
-      FN2("q", "div", "d", "r")
+  FN2("s", "mul", "d", "d")                                                                                            \
+  PIXEL_MEAN("v", "s") SCALAR("e", "0.5") FN2("w", "add", "v", "e") FN1("r", "sqrt", "w") FN2("q", "div", "d", "r")
 
 static void test_instance_norm(void **state) {
   (void)state;
@@ -432,12 +432,68 @@ static void test_chains_have_limits(void **state) {
   tercel_text_deinit(&text);
 }
 
+/* ---- norms with an epilogue; cheap extras made again ---- */
+
+#define NORM "%s: f32[4] = constant data(1, 2, 3, 4) %m = layer_norm(%x, %s) {axis = 1} "
+
+static void test_norm_epilogue(void **state) {
+  (void)state;
+  test_assert_body("fuse-epilogue", GRAPH(NORM FN1("a", "gelu", "m") FN2("y", "add", "x", "a") "return %y "),
+                   "  %s: f32[4] = constant data(1, 2, 3, 4)\n"
+                   "  %y: f32[n, 4] = layer_norm(%x, %s, _, %x) {axis = 1, epilogue = {2: gelu(%0); add(%1, %2)}} "
+                   "named \"m\" from \"m\", \"a\", \"y\"\n  return %y\n");
+  test_assert_refused("fuse-epilogue", GRAPH(NORM FN1("y", "relu", "m") "return %y, %m "),
+                      "epilogue: refused y: 'm' is an output of the graph");
+  test_assert_refused("fuse-epilogue",
+                      "graph \"g\" (%x: f32[n, 4]) { %s: f32[4] = constant data(1, 2, 3, 4) "
+                      "%m, %mean = layer_norm(%x, %s) {axis = 1} " FN1("y", "relu", "m") "return %y, %mean }",
+                      "epilogue: refused y: 'm' also gives 'mean'");
+}
+
+#define PRODUCT(inputs, scale, rest)                                                                                   \
+  "graph \"g\" (%x: u8[n, 8], %w: i8[8, 4], " inputs ") { %p = matmul_integer(%x, %w) " scale                          \
+  "%c: f32[n, 4] = pointwise(%p) {program = {1: cast<1, 0>(%0)}} " FN2("y", "mul", "c", "k") rest "}"
+
+static void test_cheap_extras(void **state) {
+  (void)state;
+  /* the scale of a dynamically quantized product, times the weights' */
+  test_assert_body("fuse-epilogue", PRODUCT("%s: f32[]", SCALAR("v", "0.5") FN2("k", "mul", "s", "v"), "return %y "),
+                   "  %y: f32[n, 4] = matmul_integer(%x, %w, _, _, %s) {epilogue = {2: cast<1, 0>(%0); "
+                   "constant<0.5>(); mul(%1, %3); "
+                   "mul(%2, %4)}} named \"p\" from \"p\", \"c\", \"y\", \"k\"\n  return %y\n");
+  static const char kept[] = "  %k: f32[4] = pointwise(";
+  static const char *const texts[] = {
+      /* one more effort for each element than a column's scale is worth; something that takes long; another reader */
+      PRODUCT("%s: f32[4], %v: f32[4]", FN2("h", "mul", "s", "v") FN2("k", "div", "s", "v"), "return %y, %h "),
+      PRODUCT("%s: f32[4]", FN1("k", "exp", "s"), "return %y "),
+      PRODUCT("%s: f32[4], %v: f32[4]", FN2("k", "mul", "s", "v"), "return %y, %k "),
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    char *const text = test_optimize("fuse-epilogue", texts[i], NULL);
+    if (!strstr(text, kept)) fail_msg("text %zu: %s", i, text);
+    tercel_free(text);
+  }
+  /* the same in chains */
+  test_assert_body(
+      "chains",
+      "graph \"g\" (%x: f32[n, 4], %s: f32[n, 1], %t: f32[n, 1]) { " FN2("a", "div", "s", "t")
+          FN2("y", "mul", "x", "a") "return %y }",
+      "  %y: f32[n, 4] = pointwise(%s, %t, %x) {program = {3: div(%0, %1); mul(%2, %3)}} from \"y\", \"a\"\n"
+      "  return %y\n");
+  test_assert_refused("chains",
+                      "graph \"g\" (%x: f32[n, 4], %s: f32[n, 1]) { " FN1("a", "exp", "s")
+                          FN2("y", "mul", "x", "a") "return %y }",
+                      "join: refused y: 'a' is broadcast from [n, 1] to [n, 4]");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gelu),
       cmocka_unit_test(test_gelu_tanh),
       cmocka_unit_test(test_other_activations),
       cmocka_unit_test(test_leaky_relu),
+      cmocka_unit_test(test_norm_epilogue),
+      cmocka_unit_test(test_cheap_extras),
       cmocka_unit_test(test_sigmoid),
       cmocka_unit_test(test_instance_norm),
       cmocka_unit_test(test_layer_norm),

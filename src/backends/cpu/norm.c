@@ -1,12 +1,15 @@
-/* Norms over f32 on the CPU: rows (layer_norm, rms_norm), groups of planes (group_norm), planes (batch_norm, lrn). */
+/* Norms over f32 on the CPU: rows (layer_norm, rms_norm), groups of planes (group_norm), planes (batch_norm, lrn).  An epilogue is applied to
+ * each row or plane while it is hot. */
 #include "backends/cpu/kernels/norm.h"
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/epilogue.h"
 
-enum { GRAIN_ELEMENTS = 32768 };
+enum { GRAIN_ELEMENTS = 32768, FIRST_EXTRA = 3 };
 
+/* But for inputs of the epilogue. */
 static bool all_f32(const tercel_node *node) {
-  for (uint32_t i = 0; i < node->num_inputs; i++)
+  for (uint32_t i = 0; i < node->num_inputs && (i < FIRST_EXTRA || !tercel_node_program(node, "epilogue")); i++)
     if (node->inputs[i] && node->inputs[i]->type.dtype != TERCEL_DTYPE_F32) return false;
   for (uint32_t i = 0; i < node->num_outputs; i++)
     if (node->outputs[i] && node->outputs[i]->type.dtype != TERCEL_DTYPE_F32) return false;
@@ -30,6 +33,52 @@ static int64_t product(const tercel_tensor *x, int begin, int end) {
   return r;
 }
 
+/* ---- epilogues ----------------------------------------------------------------------------------------------------- */
+
+static void release(void *state) {
+  tercel_epilogue_release(state);
+  tercel_free(state);
+}
+
+/* The state is the epilogue. */
+static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
+                             tercel_kernel_state *out, tercel_error *err) {
+  (void)kernel;
+  tercel_epilogue *epilogue = tercel_zalloc(sizeof *epilogue);
+  if (!epilogue) return tercel_fail_memory(err, sizeof *epilogue, "a norm");
+  const tercel_status status = tercel_epilogue_prepare(node, target, FIRST_EXTRA, epilogue, err);
+  if (status != TERCEL_OK) release(epilogue);
+  if (status == TERCEL_OK) out->data = epilogue;
+  return status;
+}
+
+static tercel_status bind_epilogue(const tercel_node *node, const tercel_epilogue *epilogue,
+                                   const tercel_tensor *const *in, const tercel_tensor *y, int row_dim, int col_dim,
+                                   tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
+  tercel_epilogue_binding *b = tercel_arena_alloc(arena, sizeof *b);
+  if (!b) return tercel_fail_memory(err, sizeof *b, "a norm");
+  const tercel_tensor *const *extras = node->num_inputs > FIRST_EXTRA ? in + FIRST_EXTRA : NULL;
+  TERCEL_TRY(tercel_epilogue_bind(epilogue, extras, y, row_dim, col_dim, b, err));
+  *result = (tercel_kernel_binding){.data = b, .workspace_bytes = b->workspace_bytes};
+  return TERCEL_OK;
+}
+
+/* Of one run. */
+typedef struct finish {
+  const tercel_epilogue *epilogue;
+  tercel_epilogue_extra extras[TERCEL_EPILOGUE_MAX_EXTRAS];
+} finish;
+
+static void start_finish(const tercel_kernel_run *run, finish *out) {
+  out->epilogue = run->state;
+  tercel_epilogue_start(out->epilogue, run->binding, run->num_inputs > FIRST_EXTRA ? run->in + FIRST_EXTRA : NULL,
+                        run->workspace, out->extras);
+}
+
+static void finish_row(const finish *f, int64_t outer, int64_t row, int64_t n, float *y) {
+  f->epilogue->apply(f->epilogue, f->extras, outer, row, 0, 1, n, y, n);
+}
+
 /* ---- layer_norm and rms_norm --------------------------------------------------------------------------------------- */
 
 /* Scale and bias have exactly the dims that are normalized. */
@@ -48,16 +97,30 @@ static bool supports_rows(const tercel_kernel *kernel, const tercel_node *node) 
   int axis;
   if (!all_f32(node) || x->rank < 0) return false;
   if (tercel_axis(node, tercel_node_int(node, "axis"), x->rank, &axis, NULL) != TERCEL_OK) return false;
-  return covers_rows(x, axis, tercel_node_input(node, 1)) && covers_rows(x, axis, tercel_node_input(node, 2));
+  return covers_rows(x, axis, tercel_node_input(node, 1)) && covers_rows(x, axis, tercel_node_input(node, 2)) &&
+         tercel_epilogue_supports(node, FIRST_EXTRA);
+}
+
+/* The rows of a result: all dims before the axis, the last of which counts rows of the epilogue. */
+static tercel_status bind_rows(const tercel_kernel *kernel, const tercel_node *node, const void *state,
+                               const tercel_tensor *const *in, const tercel_tensor *const *out,
+                               const tercel_target *target, tercel_arena *arena, tercel_kernel_binding *result,
+                               tercel_error *err) {
+  (void)kernel, (void)target;
+  int axis;
+  TERCEL_TRY(tercel_axis(node, tercel_node_int(node, "axis"), in[0]->rank, &axis, err));
+  return bind_epilogue(node, state, in, out[0], axis > 0 ? axis - 1 : 0, axis, arena, result, err);
 }
 
 typedef struct row_job {
   const tercel_norm_kernels *kernels;
   bool centered;
   int64_t n;
+  int64_t inner_rows; /* of one outer index of the epilogue */
   float epsilon;
   const float *x, *scale, *bias;
   float *y, *mean, *inverse;
+  finish finish;
 } row_job;
 
 static void run_rows(void *arg, int64_t begin, int64_t end, int thread) {
@@ -69,6 +132,7 @@ static void run_rows(void *arg, int64_t begin, int64_t end, int thread) {
         j->centered ? j->kernels->moments(x, j->n) : (tercel_moments){0.0f, j->kernels->mean_square(x, j->n)};
     const float inverse = j->kernels->rsqrt(m.variance + j->epsilon);
     j->kernels->affine_row(x, j->y + r * j->n, j->n, m.mean, inverse, j->scale, j->bias);
+    finish_row(&j->finish, r / j->inner_rows, r % j->inner_rows, j->n, j->y + r * j->n);
     if (j->mean) j->mean[r] = m.mean;
     if (j->inverse) j->inverse[r] = inverse;
   }
@@ -81,6 +145,7 @@ static tercel_status run_row_norm(const tercel_kernel_run *run, bool centered, t
   row_job j = {.kernels = TERCEL_CPU_PICK(tercel_norm_kernels),
                .centered = centered,
                .n = product(x, axis, x->rank),
+               .inner_rows = axis > 0 ? x->dims[axis - 1] : 1,
                .epsilon = (float)tercel_node_float(run->node, "epsilon"),
                .x = x->data,
                .scale = data_of(run, 1),
@@ -89,6 +154,7 @@ static tercel_status run_row_norm(const tercel_kernel_run *run, bool centered, t
                .mean = result_of(run, 1),
                .inverse = result_of(run, 2)};
   const int64_t rows = product(x, 0, axis);
+  start_finish(run, &j.finish);
   if (rows > 0) tercel_pool_run(run->pool, rows, GRAIN_ELEMENTS / (j.n + 1) + 1, run_rows, &j);
   return TERCEL_OK;
 }
@@ -100,10 +166,22 @@ static tercel_status run_rms_norm(const tercel_kernel_run *run, tercel_error *er
   return run_row_norm(run, false, err);
 }
 
-const tercel_kernel tercel_kernel_layer_norm = {
-    .name = "layer_norm", .op = TERCEL_OP_LAYER_NORM, .supports = supports_rows, .run = run_layer_norm, .inplace = 1};
-const tercel_kernel tercel_kernel_rms_norm = {
-    .name = "rms_norm", .op = TERCEL_OP_RMS_NORM, .supports = supports_rows, .run = run_rms_norm, .inplace = 1};
+const tercel_kernel tercel_kernel_layer_norm = {.name = "layer_norm",
+                                                .op = TERCEL_OP_LAYER_NORM,
+                                                .supports = supports_rows,
+                                                .prepare = prepare,
+                                                .release = release,
+                                                .bind = bind_rows,
+                                                .run = run_layer_norm,
+                                                .inplace = 1};
+const tercel_kernel tercel_kernel_rms_norm = {.name = "rms_norm",
+                                              .op = TERCEL_OP_RMS_NORM,
+                                              .supports = supports_rows,
+                                              .prepare = prepare,
+                                              .release = release,
+                                              .bind = bind_rows,
+                                              .run = run_rms_norm,
+                                              .inplace = 1};
 
 /* ---- planes -------------------------------------------------------------------------------------------------------- */
 
@@ -115,6 +193,7 @@ typedef struct plane_job {
   float epsilon;
   const float *x;
   float *y;
+  finish finish; /* group_norm */
 } plane_job;
 
 static plane_job plane_job_of(const tercel_kernel_run *run) {
@@ -140,8 +219,22 @@ static void run_groups(void *arg, int64_t begin, int64_t end, int thread) {
       const int64_t c = p % j->channels;
       j->kernels->affine_plane(j->x + p * j->pixels, j->y + p * j->pixels, j->pixels, m.mean, inverse * scale[c],
                                bias[c]);
+      finish_row(&j->finish, p / j->channels, c, j->pixels, j->y + p * j->pixels);
     }
   }
+}
+
+static bool supports_groups(const tercel_kernel *kernel, const tercel_node *node) {
+  return supports_f32(kernel, node) && tercel_epilogue_supports(node, FIRST_EXTRA);
+}
+
+/* Images are outer, channels rows. */
+static tercel_status bind_planes(const tercel_kernel *kernel, const tercel_node *node, const void *state,
+                                 const tercel_tensor *const *in, const tercel_tensor *const *out,
+                                 const tercel_target *target, tercel_arena *arena, tercel_kernel_binding *result,
+                                 tercel_error *err) {
+  (void)kernel, (void)target;
+  return bind_epilogue(node, state, in, out[0], 1, 2, arena, result, err);
 }
 
 static tercel_status run_group_norm(const tercel_kernel_run *run, tercel_error *err) {
@@ -152,13 +245,20 @@ static tercel_status run_group_norm(const tercel_kernel_run *run, tercel_error *
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "group_norm '%s': %lld channels in %lld groups", run->node->name,
                        (long long)j.channels, (long long)groups);
   j.per_group = j.channels / groups;
+  start_finish(run, &j.finish);
   tercel_pool_run(run->pool, run->in[0]->dims[0] * groups, GRAIN_ELEMENTS / (j.per_group * j.pixels) + 1, run_groups,
                   &j);
   return TERCEL_OK;
 }
 
-const tercel_kernel tercel_kernel_group_norm = {
-    .name = "group_norm", .op = TERCEL_OP_GROUP_NORM, .supports = supports_f32, .run = run_group_norm, .inplace = 1};
+const tercel_kernel tercel_kernel_group_norm = {.name = "group_norm",
+                                                .op = TERCEL_OP_GROUP_NORM,
+                                                .supports = supports_groups,
+                                                .prepare = prepare,
+                                                .release = release,
+                                                .bind = bind_planes,
+                                                .run = run_group_norm,
+                                                .inplace = 1};
 
 /* With the statistics given; training is left to the reference. */
 static bool supports_batch_norm(const tercel_kernel *kernel, const tercel_node *node) {

@@ -2,6 +2,8 @@
 #define VEC_FUSED
 #include "backends/cpu/kernels/pointwise.h"
 
+#include <string.h>
+
 #include "backends/cpu/kernels/mathf.h"
 
 /* ---- loops --------------------------------------------------------------------------------------------------------- */
@@ -331,6 +333,7 @@ typedef struct frame {
   uint8_t *out;
   uint8_t *scratch;
   size_t slot_bytes;
+  bool is_one[TERCEL_PROGRAM_MAX_INPUTS + TERCEL_PROGRAM_MAX_INSTRS]; /* by slot: holds one number for the whole tile */
 } frame;
 
 /* Where a source of a step begins for the tile at element `at`. */
@@ -343,26 +346,38 @@ static const void *source(const frame *f, tercel_code_ref ref, int64_t at, int64
     return (const uint8_t *)operand->data + (operand->step ? at * f->code->input_bytes[ref.index] : 0);
   }
   case TERCEL_CODE_CONSTANT: *step = 0; return &f->code->constants[ref.index];
-  case TERCEL_CODE_SLOT: return f->scratch + f->slot_bytes * ref.index;
+  case TERCEL_CODE_SLOT: *step = !f->is_one[ref.index]; return f->scratch + f->slot_bytes * ref.index;
   case TERCEL_CODE_OUTPUT: break;
   }
   return f->out + at * f->code->output_bytes;
 }
 
-static void run_tile(const frame *f, int64_t at, int64_t n) {
+/* What follows from numbers that are one for all elements is computed once. */
+static void run_tile(frame *f, int64_t at, int64_t n) {
   for (int s = 0; s < f->code->num_steps; s++) {
     const tercel_code_step *step = &f->code->steps[s];
     tercel_lanes lanes = {.n = n, .immediates = step->immediates};
+    uint64_t held[3];
     int64_t ignored;
+    bool is_one = step->dst.place == TERCEL_CODE_SLOT;
     lanes.dst = (void *)(uintptr_t)source(f, step->dst, at, &ignored);
-    for (int i = 0; i < step->num_src; i++) lanes.src[i] = source(f, step->src[i], at, &lanes.step[i]);
+    for (int i = 0; i < step->num_src; i++) {
+      lanes.src[i] = source(f, step->src[i], at, &lanes.step[i]);
+      if (step->src[i].place == TERCEL_CODE_SLOT && lanes.step[i] == 0 && lanes.src[i] == lanes.dst) { /* the loop would overwrite it at its first element */
+        memcpy(&held[i], lanes.src[i], sizeof held[i]);
+        lanes.src[i] = &held[i];
+      }
+      is_one = is_one && lanes.step[i] == 0;
+    }
+    if (is_one) lanes.n = 1;
+    if (step->dst.place == TERCEL_CODE_SLOT) f->is_one[step->dst.index] = is_one;
     step->fn(&lanes);
   }
 }
 
 static void run(const tercel_code *code, const tercel_code_operand *operands, void *out, int64_t n) {
   _Alignas(64) uint8_t scratch[TERCEL_CODE_SCRATCH_BYTES];
-  const frame f = {code, operands, out, scratch, (size_t)code->slot_bytes};
+  frame f = {code, operands, out, scratch, (size_t)code->slot_bytes, {false}};
   const int64_t tile = code->num_slots ? code->tile : n;
   for (int64_t at = 0; at < n; at += tile) run_tile(&f, at, n - at < tile ? n - at : tile);
 }
