@@ -1,5 +1,7 @@
-/* Random graphs as text, and smaller ones that fail alike. */
+/* Random graphs as text, and smaller ones that fail alike.  Steps of single themes: random_graph_*.c, random_transformer.c. */
 #include "support/random_graph.h"
+
+#include "support/random_graph_steps.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -294,9 +296,25 @@ static void add_control(generator *g, int x) {
         condition, (int)pick(g, 0, 1), y, condition, x, inner, one, inner, other);
 }
 
+/* Steps of themes, one in three. */
+static const tercel_test_graph_step *const themes[] = {tercel_test_graph_moves, tercel_test_graph_types,
+                                                       tercel_test_graph_cells};
+
+static void add_theme_step(generator *g, int x) {
+  const tercel_test_graph_step *const steps = themes[pick(g, 0, sizeof themes / sizeof *themes - 1)];
+  int64_t count = 0;
+  while (steps[count].add) count++;
+  const tercel_test_graph_step *const step = &steps[pick(g, 0, count - 1)];
+  if (step->rank == 0 || step->rank == g->rank[x]) step->add(g, x);
+}
+
 static void add_step(generator *g) {
   const int rank = pick(g, 0, 4) ? 4 : 2, x = any_value(g, rank);
   if (x < 0) return;
+  if (pick(g, 0, 2) == 0) {
+    add_theme_step(g, x);
+    return;
+  }
   const int kind = (int)pick(g, 0, 23);
   if (kind < 3)
     add_unary(g, x);

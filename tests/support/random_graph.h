@@ -1,5 +1,5 @@
 /* Random small graphs in tercel's text form, made of what the optimizer has rules for: convolutions, products, attention, norms and
- * activations in their parts, reductions, moves of data, values with several readers, results in the middle, symbolic dims, empty batches.  Needs no
+ * activations in their parts, reductions, moves of data, other element types, values with several readers, results in the middle, symbolic dims, empty batches.  Needs no
  * room but base: a test parses the text. */
 #ifndef TERCEL_TESTS_SUPPORT_RANDOM_GRAPH_H
 #define TERCEL_TESTS_SUPPORT_RANDOM_GRAPH_H
