@@ -89,7 +89,7 @@ typedef struct tercel_cli_engine {
   int64_t max_memory;
   bool no_optimize, no_mmap, check, deterministic;
   tercel_cli_list min_shapes, opt_shapes, max_shapes; /* the n-th of each: profile n */
-  bool count_savings;                                 /* not on the command line */
+  bool count_savings, verify;                         /* set by subcommands */
 } tercel_cli_engine;
 
 extern const tercel_cli_option tercel_cli_engine_options[];
@@ -148,6 +148,13 @@ tercel_status tercel_cli_set_inputs(tercel_context *context, const tercel_cli_da
 /* Sets them and runs; a failure says so when dims had to be chosen. */
 tercel_status tercel_cli_first_run(tercel_context *context, const tercel_cli_data *data, tercel_error *err);
 void tercel_cli_free_inputs(tercel_cli_data *data); /* safe on a zeroed struct */
+
+/* ---- verify.c ----------------------------------------------------------------------------------------------------------- */
+
+/* Of a session that was built with options.verify: tercel_context_verify on those inputs. */
+tercel_status tercel_cli_verify(const tercel_cli_inputs *options, const tercel_cli_session *session, tercel_error *err);
+/* The steps that were compared, those that use most of their limits first.  all: not only the first of them. */
+void tercel_cli_print_verification(const tercel_engine *engine, bool all);
 
 /* A picture as input `io`, resized and normalized as the options say. */
 tercel_status tercel_cli_read_image(const char *path, const tercel_cli_inputs *options, const tercel_io *io,

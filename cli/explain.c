@@ -9,7 +9,7 @@ typedef struct options {
   tercel_cli_engine engine;
   tercel_cli_inputs inputs;
   const char *json, *html;
-  bool all, timing, measure;
+  bool all, timing, measure, verify;
 } options;
 
 static const tercel_cli_option own[] = {
@@ -18,6 +18,9 @@ static const tercel_cli_option own[] = {
     {"timing", TERCEL_CLI_FLAG, offsetof(options, timing), NULL, "what each pass of the optimizer took", NULL},
     {"measure", TERCEL_CLI_FLAG, offsetof(options, measure), NULL,
      "time the model with and without each pass that did something", NULL},
+    {"verify", TERCEL_CLI_FLAG, offsetof(options, verify), NULL,
+     "run the model and compare every step with its reference kernel and with the nodes of the file that it stands for",
+     NULL},
     {"json", TERCEL_CLI_TEXT, offsetof(options, json), "FILE", "write everything as JSON; - is standard output, alone",
      NULL},
     {"html", TERCEL_CLI_TEXT, offsetof(options, html), "FILE",
@@ -28,7 +31,7 @@ static const tercel_cli_option own[] = {
     {0}};
 static const tercel_cli_group groups[] = {
     {"what to show", own, 0},
-    {"inputs, for --measure", tercel_cli_inputs_options, offsetof(options, inputs)},
+    {"inputs, for --measure and --verify", tercel_cli_inputs_options, offsetof(options, inputs)},
     {"engine", tercel_cli_engine_options, offsetof(options, engine)},
     {0}};
 static const tercel_cli_usage usage = {
@@ -40,6 +43,7 @@ static const tercel_cli_usage usage = {
     .examples = "  tercel explain net.onnx\n"
                 "  tercel explain net.onnx --all --dim batch=1\n"
                 "  tercel explain net.onnx --measure --timing\n"
+                "  tercel explain net.onnx --verify --input x=x.npy\n"
                 "  tercel explain net.onnx --html net.html\n"
                 "  tercel explain net.onnx --json - | jq '.near_misses[].reason'\n",
     .groups = groups,
@@ -165,6 +169,7 @@ static tercel_status explain(options *o, const char *path, tercel_error *err) {
   tercel_explanation explanation = {0};
   tercel_status status;
   o->engine.count_savings = true;
+  o->engine.verify = o->verify;
   TERCEL_CHECK(tercel_cli_load(path, &o->engine, &session, err));
   TERCEL_CHECK(tercel_cli_build(&o->engine, true, &session, err));
   TERCEL_CHECK(tercel_explain_gather(&session, path, &explanation, err));
@@ -174,6 +179,10 @@ static tercel_status explain(options *o, const char *path, tercel_error *err) {
   if (!is_stdout(o->json) && !is_stdout(o->html)) {
     tercel_explain_print(&explanation, o->all);
     if (o->timing || o->measure) tercel_explain_print_passes(&explanation);
+  }
+  if (o->verify) {
+    status = tercel_cli_verify(&o->inputs, &session, err);
+    if (!is_stdout(o->json) && !is_stdout(o->html)) tercel_cli_print_verification(session.engine, o->all);
   }
 done:
   tercel_explain_free(&explanation);

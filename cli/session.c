@@ -82,6 +82,7 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
       .check = options->check,
       .deterministic = options->deterministic,
       .count_savings = options->count_savings,
+      .verify = options->verify,
       .profiles = profiles,
       .num_profiles = num_profiles,
   };

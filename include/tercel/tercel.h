@@ -325,6 +325,7 @@ typedef struct tercel_engine_options {
   int check;         /* 1: verify the graph between passes (slower build; for tests) */
   int count_savings; /* 1: count what each decision of the optimizer saves (slower build; for explain) */
   int deterministic; /* 1: the same bits whatever the threads, the batch and the CPU's level (slower; docs/numerics.md) */
+  int verify;        /* 1: keep what tercel_context_verify needs (weights that were packed, too) */
   /* Shapes that inputs may have: all inputs of a run have to fit one profile, the first that they do counts.  None: any shape
    * that the model takes, and kernels are chosen for shapes as they come. */
   const tercel_shape_profile *profiles;
@@ -386,13 +387,6 @@ typedef struct tercel_work {
  * all that was saved. */
 TERCEL_API void tercel_engine_get_work(const tercel_engine *engine, tercel_work *before, tercel_work *after);
 
-/* What a result and what was wanted differ by, at the element that uses most of what is allowed there. */
-typedef struct tercel_difference {
-  int compared;        /* 0: it was not, and the rest says nothing */
-  double error, limit; /* the difference (infinity where only one is a number), and the largest that is allowed */
-  double largest;      /* magnitude among what was wanted */
-} tercel_difference;
-
 /* ---- context ------------------------------------------------------------------------------------------------------- */
 
 typedef struct tercel_context tercel_context;
@@ -426,6 +420,33 @@ TERCEL_API tercel_status tercel_context_run(tercel_context *context, tercel_erro
  * that are the same value, or a part of another, share memory. */
 TERCEL_API tercel_status tercel_context_get_output(const tercel_context *context, size_t index, tercel_view *out,
                                                    tercel_error *err);
+
+/* What a result and what was wanted differ by, at the element that uses most of what is allowed there. */
+typedef struct tercel_difference {
+  int compared;        /* 0: it was not, and the rest says nothing */
+  double error, limit; /* the difference (infinity where only one is a number), and the largest that is allowed */
+  double largest;      /* magnitude among what was wanted */
+} tercel_difference;
+
+/* A step of an engine that was verified. */
+typedef struct tercel_verify_row {
+  const char *name, *op, *tactic; /* as in a profile */
+  const char *const *sources;     /* the nodes of the user's file that it stands for */
+  size_t num_sources;
+  tercel_difference
+      reference;          /* its kernel's result, against the operator's plain reference kernel on the same operands */
+  tercel_difference file; /* its result, against the file's nodes on the same values */
+  int ok;                 /* both are within their limits, or were not compared */
+} tercel_verify_row;
+
+/* Runs once as tercel_context_run does, and checks every step on what it is given there.  The engine must have been built with
+ * options.verify.  model: the one that it was built from; NULL: steps are not compared with the file's nodes.  Of large products some
+ * channels are compared with the reference kernel.  Takes the memory of all activations together, and about a second for each step
+ * that is large.  TERCEL_OK: every step is within its limit (docs/numerics.md).  TERCEL_INTERNAL names the step that is farthest
+ * beyond it, its tactic and its nodes.  What was measured stays with the engine, so verify before other threads use it. */
+TERCEL_API tercel_status tercel_context_verify(tercel_context *context, const tercel_model *model, tercel_error *err);
+/* Steps that were compared, in order: 0 after the last. */
+TERCEL_API int tercel_engine_get_verification(const tercel_engine *engine, size_t index, tercel_verify_row *out);
 
 /* May be called from another thread: the run in progress ends soon with TERCEL_CANCELLED. */
 TERCEL_API void tercel_context_cancel(tercel_context *context);

@@ -75,6 +75,7 @@ static tercel_status copy_outputs(const cloner *c, const tercel_node *from, terc
     tercel_value *const value = to->outputs[i];
     value->name = tercel_arena_strdup(c->to->arena, from->outputs[i]->name);
     if (!value->name) return no_memory(err);
+    value->made_up = from->outputs[i]->made_up;
     TERCEL_TRY(copy_facts(c, from->outputs[i], value, err));
     c->value[from->outputs[i]->id] = value;
   }

@@ -27,6 +27,8 @@ typedef struct tercel_use {
 struct tercel_value {
   uint32_t id;      /* unique in its graph, dense: below graph->num_values */
   const char *name; /* as in the user's file; never NULL; not necessarily unique (print makes it so) */
+  bool
+      made_up; /* the optimizer made the value: its name is that of its node, and no value of the file is equal to it */
   tercel_type type;
   const tercel_dim *contents; /* see tercel_fact; NULL when not known */
   int64_t num_contents;

@@ -284,6 +284,12 @@ static bool moves_only(const tercel_node *node) {
   return node && (node->op->flags & TERCEL_OP_VIEW || tercel_is(node, TERCEL_OP_TRANSPOSE));
 }
 
+/* What lies between a product and the factor on its operand is not what it was in the file. */
+static void disown_moved(const tercel_node *product, uint32_t side, const tercel_node *last) {
+  for (const tercel_node *node = product; node != last; node = node->inputs[node == product ? side : 0]->producer)
+    node->inputs[node == product ? side : 0]->made_up = true;
+}
+
 /* One factor on an operand is a factor on the product (the bias is added after it), whatever views and transposes lie
  * between. */
 static tercel_status apply_before_matmul(tercel_pass_context *context, const char *name, tercel_node *node,
@@ -305,6 +311,7 @@ static tercel_status apply_before_matmul(tercel_pass_context *context, const cha
       continue;
     const tercel_node *const scale = scaled->producer;
     TERCEL_TRY(tercel_made(context, name, node, scale, err));
+    disown_moved(node, side, reader);
     TERCEL_TRY(scale_alpha(&m, factor, err));
     TERCEL_TRY(tercel_node_add_sources(node, scale, err));
     return tercel_node_set_input(reader, at, x, err);

@@ -124,6 +124,7 @@ tercel_status tercel_rewrite_add(tercel_op_id op, const tercel_node *like, terce
                                  size_t num_inputs, tercel_node *before, tercel_node **out, tercel_error *err) {
   TERCEL_TRY(tercel_graph_add_node(like->graph, tercel_ops()[op], like->name, inputs, num_inputs, 1, before, out, err));
   (*out)->num_sources = 0;
+  (*out)->outputs[0]->made_up = true;
   return tercel_node_add_sources(*out, like, err);
 }
 
@@ -159,7 +160,10 @@ static void merge_type(const tercel_value *old, tercel_value *by) {
 tercel_status tercel_rewrite_replace(tercel_value *old, tercel_value *by, tercel_error *err) {
   const bool is_new = by->num_uses == 0 && by->num_output_uses == 0;
   merge_type(old, by);
-  if (is_new && by->producer) by->name = old->name;
+  if (is_new && by->producer) {
+    by->name = old->name;
+    by->made_up = old->made_up;
+  }
   return tercel_value_replace_uses(old, by, err);
 }
 

@@ -365,6 +365,37 @@ void tercel_context_cancel(tercel_context *context) {
   atomic_store_explicit(&context->runner.cancel, true, memory_order_relaxed);
 }
 
+/* ---- verifying ----------------------------------------------------------------------------------------------------- */
+
+tercel_engine *tercel_context_engine(const tercel_context *context) { return context->engine; }
+
+void tercel_context_observe(tercel_context *context, tercel_observer *observer) { context->runner.observer = observer; }
+
+tercel_status tercel_context_share_inputs(tercel_context *to, const tercel_context *from, tercel_error *err) {
+  if (to->engine->interface.num_inputs != from->engine->interface.num_inputs)
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT,
+                       "the model has %zu inputs, the engine %zu: is it of another model?",
+                       to->engine->interface.num_inputs, from->engine->interface.num_inputs);
+  for (size_t i = 0; i < to->engine->interface.num_inputs; ++i) {
+    to->frame->inputs[i] = from->frame->inputs[i];
+    tercel_list_release(to->input_lists[i]);
+    to->input_lists[i] = tercel_list_retain(from->input_lists[i]);
+    to->has_input[i] = from->has_input[i];
+  }
+  return TERCEL_OK;
+}
+
+tercel_status tercel_context_nudge_inputs(tercel_context *context, tercel_arena *arena, tercel_error *err) {
+  for (size_t i = 0; i < context->engine->interface.num_inputs; ++i) {
+    tercel_tensor *const input = &context->frame->inputs[i];
+    if (input->data == NULL || input->bytes == 0) continue;
+    input->data = tercel_arena_copy(arena, input->data, input->bytes);
+    if (input->data == NULL) return tercel_fail_memory(err, input->bytes, "verifying an engine");
+    tercel_nudge(input);
+  }
+  return TERCEL_OK;
+}
+
 /* ---- asking -------------------------------------------------------------------------------------------------------- */
 
 int tercel_context_get_profile(const tercel_context *context, size_t index, tercel_profile_row *out) {

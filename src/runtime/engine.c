@@ -67,6 +67,18 @@ static tercel_status optimize(tercel_engine *engine, const tercel_engine_options
   return TERCEL_OK;
 }
 
+/* Constants that kernels packed are dropped, unless they are to be read again by reference kernels. */
+static tercel_status plan(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
+  const tercel_plan_options wanted = {
+      .target = {.num_threads = tercel_pool_num_threads(engine->pool), .deterministic = options->deterministic != 0},
+      .pool = engine->pool};
+  tercel_held_constants held = {0};
+  if (options->verify) TERCEL_TRY(tercel_constants_hold(engine->graph, &held, err));
+  const tercel_status status = tercel_plan_create(engine->graph, tercel_cpu_backend(), &wanted, &engine->plan, err);
+  tercel_constants_restore(&held);
+  return status;
+}
+
 static tercel_status build(tercel_engine *engine, const tercel_graph *graph, const tercel_engine_options *options,
                            tercel_error *err) {
   TERCEL_TRY(clone_graph(graph, options, &engine->graph, err));
@@ -75,10 +87,7 @@ static tercel_status build(tercel_engine *engine, const tercel_graph *graph, con
   TERCEL_TRY(tercel_graph_verify(engine->graph, err));
   if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
   TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
-  const tercel_plan_options wanted = {
-      .target = {.num_threads = tercel_pool_num_threads(engine->pool), .deterministic = options->deterministic != 0},
-      .pool = engine->pool};
-  TERCEL_TRY(tercel_plan_create(engine->graph, tercel_cpu_backend(), &wanted, &engine->plan, err));
+  TERCEL_TRY(plan(engine, options, err));
   tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
   TERCEL_TRY(tercel_interface_init(engine->graph, &engine->interface, err));
   return engine->max_memory != 0 ? tercel_engine_check_memory(engine, err) : TERCEL_OK;

@@ -70,6 +70,29 @@ tercel_status tercel_memory_plan_of_frame(const tercel_engine *engine, const ter
                                           tercel_memory_plan **out, tercel_error *err);
 tercel_status tercel_engine_check_memory(const tercel_engine *engine, tercel_error *err);
 
+/* context.c, for verify.c: the engine, who looks at steps (NULL: nobody), the inputs of another context over the same model, and
+ * inputs that are nudged (tercel_nudge; copies in the arena). */
+tercel_engine *tercel_context_engine(const tercel_context *context);
+void tercel_context_observe(tercel_context *context, tercel_observer *observer);
+tercel_status tercel_context_share_inputs(tercel_context *to, const tercel_context *from, tercel_error *err);
+tercel_status tercel_context_nudge_inputs(tercel_context *context, tercel_arena *arena, tercel_error *err);
+
+/* verify.c: constants, subgraphs' too, as they are before a plan is made of the graph; restore gives back the data of those that the plan
+ * dropped. */
+typedef struct tercel_held_constant {
+  tercel_value *value;
+  void *data;
+  tercel_storage *storage; /* a reference */
+} tercel_held_constant;
+
+typedef struct tercel_held_constants {
+  tercel_held_constant *items;
+  size_t count;
+} tercel_held_constants;
+
+tercel_status tercel_constants_hold(const tercel_graph *graph, tercel_held_constants *out, tercel_error *err);
+void tercel_constants_restore(tercel_held_constants *held);
+
 /* print.c: the plan as text, with memory where shapes are known without a run. */
 tercel_status tercel_print_plan(const tercel_engine *engine, tercel_text *text, tercel_error *err);
 

@@ -99,6 +99,14 @@ def page(tercel, model, path):
     return path.read_text()
 
 
+def test_verify(tercel, model):
+    result = tercel("explain", model, "--verify", "--all", "--dim", "batch=2")
+    assert result.returncode == 0, result.stderr
+    found = re.search(r"verified: (\d+) steps against their reference kernels, (\d+) against the file's nodes: all are right", result.stdout)
+    assert found and int(found[1]) >= 2 and int(found[2]) >= 2
+    assert re.search(r"conv \(conv\.\w+\): the/conv \+ the/norm", result.stdout)
+
+
 def test_page(tercel, model, tmp_path):
     """One file, nothing fetched: the report and both graphs are in it."""
     text = page(tercel, model, tmp_path / "page.html")
