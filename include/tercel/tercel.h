@@ -489,6 +489,18 @@ typedef struct tercel_memory_info {
 TERCEL_API tercel_status tercel_context_get_memory(const tercel_context *context, tercel_memory_info *info,
                                                    tercel_error *err);
 
+/* What new shapes have cost this context: a shape that it has not seen before, or not lately, is bound (shapes inferred, memory planned, kernels
+ * prepared for it) before it runs. */
+typedef struct tercel_bind_info {
+  size_t size;
+  uint64_t num_bound; /* stretches of steps; one a shape where no step depends on data */
+  double total_us;
+  double last_run_us; /* of total_us, in the last run: 0 when its shapes were known */
+} tercel_bind_info;
+
+TERCEL_API tercel_status tercel_context_get_bind_info(const tercel_context *context, tercel_bind_info *info,
+                                                      tercel_error *err);
+
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
 /* The memory of a run, step by step, told without running.  It must not outlive its engine. */

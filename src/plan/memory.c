@@ -1,7 +1,8 @@
 /* Packs blocks with lifetimes into one arena.  Knows nothing of values and steps.
  *
  * Which order blocks are placed in decides how well they fit, and none is best for all networks: several are tried, and the one with
- * the least extent is kept; none after one that reaches the lower bound, what lives at the fullest step.
+ * the least extent is kept; none after one that comes close to the lower bound, what lives at the fullest step, or when enough work was
+ * done: a new shape must not wait for it.
  *
  * A block only has to keep clear of those that live at the same time.  To find them without looking at all, time is cut into
  * chunks, finer and coarser ones: each placed block stands in the lists of all chunks that it lives in, sorted by offset, and a
@@ -48,6 +49,11 @@ static int by_start(const void *left, const void *right) {
   return by_size(left, right);
 }
 
+enum {
+  CLOSE_ENOUGH = 64, /* to the bound: 1/64 of it */
+  MAX_LOOKS = 200000 /* then no other order is tried: about half a millisecond */
+};
+
 static int (*const orders[])(const void *, const void *) = {by_size, by_area, by_life, by_start};
 
 enum { NUM_ORDERS = sizeof orders / sizeof *orders };
@@ -55,8 +61,8 @@ enum { NUM_ORDERS = sizeof orders / sizeof *orders };
 /* ---- chunks of time ------------------------------------------------------------------------------------------------ */
 
 enum {
-  NUM_LEVELS = 3,
-  FINEST_BITS = 3, /* 8 steps */
+  NUM_LEVELS = 2,
+  FINEST_BITS = 5, /* 32 steps */
   LEVEL_BITS = 4   /* a chunk of the next level is as long as 16 */
 };
 
@@ -72,7 +78,8 @@ typedef struct packer {
   uint32_t first, last; /* of all blocks; the end of time is the step after the last that anything begins or ends at */
   chunk *levels[NUM_LEVELS];
   size_t num_chunks[NUM_LEVELS];
-  chunk all; /* for those that live longer than two chunks of the coarsest level */
+  chunk all;        /* for those that live longer than two chunks of the coarsest level */
+  size_t num_looks; /* at blocks placed before, in all orders so far */
   tercel_arena *scratch;
 } packer;
 
@@ -90,9 +97,16 @@ static bool insert(chunk *to, const tercel_block *block, tercel_arena *scratch) 
     to->blocks = grown;
     to->capacity = capacity;
   }
-  uint32_t at = to->count++;
-  for (; at > 0 && to->blocks[at - 1]->offset > block->offset; --at) to->blocks[at] = to->blocks[at - 1];
-  to->blocks[at] = block;
+  uint32_t low = 0, high = to->count++;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (to->blocks[middle]->offset <= block->offset)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  memmove(&to->blocks[low + 1], &to->blocks[low], (to->count - 1 - low) * sizeof *to->blocks);
+  to->blocks[low] = block;
   return true;
 }
 
@@ -140,10 +154,11 @@ static bool look_at(gap *found, const tercel_block *other, const tercel_block *b
 }
 
 /* The smallest gap between those that live together with `block`, else behind the last of them.  False: too large to address. */
-static bool find_offset(const packer *p, const tercel_block *block, size_t *offset_out) {
+static bool find_offset(packer *p, const tercel_block *block, size_t *offset_out) {
   const chunk *a, *b;
   find_lists(p, block, &a, &b);
   gap found = {.bytes = SIZE_MAX};
+  p->num_looks += a->count + (b != NULL ? b->count : 0);
   const uint32_t num_a = a->count, num_b = b != NULL ? b->count : 0;
   for (uint32_t i = 0, j = 0; i < num_a || j < num_b;) {
     const bool from_a = j == num_b || (i < num_a && a->blocks[i]->offset <= b->blocks[j]->offset);
@@ -240,7 +255,7 @@ tercel_status tercel_plan_memory(tercel_block *blocks, size_t count, tercel_aren
   TERCEL_TRY(find_bound(&p, blocks, count, &bound, err));
   size_t *const offsets = tercel_arena_alloc_array(scratch, count, sizeof *offsets);
   if (offsets == NULL) return no_memory(count, err);
-  for (int order = 0; order < NUM_ORDERS && best > bound; ++order) {
+  for (int order = 0; order < NUM_ORDERS && best > bound + bound / CLOSE_ENOUGH && p.num_looks < MAX_LOOKS; ++order) {
     size_t extent = 0;
     TERCEL_TRY(try_order(&p, blocks, count, order, &extent, err));
     if (extent >= best) continue;

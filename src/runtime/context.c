@@ -13,6 +13,7 @@ struct tercel_context {
   tercel_buffer *bound;      /* by output: the caller's memory, where data is not NULL */
   tercel_buffer *characters; /* by output: of strings */
   bool has_run;              /* the last run succeeded */
+  int64_t bind_ns_before;    /* runner.bind_ns before the last run */
 };
 
 tercel_status tercel_context_create(tercel_engine *engine, const tercel_context_options *options, tercel_context **out,
@@ -352,6 +353,7 @@ static tercel_status settle_outputs(tercel_context *context, tercel_error *err) 
 
 tercel_status tercel_context_run(tercel_context *context, tercel_error *err) {
   context->has_run = false;
+  context->bind_ns_before = context->runner.bind_ns;
   atomic_store_explicit(&context->runner.cancel, false, memory_order_relaxed);
   if (context->runner.profile != NULL) context->runner.profile->nested_ns = 0;
   TERCEL_TRY(start_run(context, err));
@@ -413,6 +415,16 @@ tercel_status tercel_context_get_memory(const tercel_context *context, tercel_me
                                .peak_live_bytes = context->frame->peak_bytes,
                                .packed_bytes = context->engine->plan->packed_bytes,
                                .mapped_bytes = context->engine->mapped_bytes};
+  return TERCEL_OK;
+}
+
+tercel_status tercel_context_get_bind_info(const tercel_context *context, tercel_bind_info *info, tercel_error *err) {
+  TERCEL_TRY(tercel_check_size(info->size, sizeof *info, "tercel_bind_info", err));
+  const tercel_runner *const runner = &context->runner;
+  *info = (tercel_bind_info){.size = info->size,
+                             .num_bound = runner->num_bound,
+                             .total_us = (double)runner->bind_ns / 1e3,
+                             .last_run_us = (double)(runner->bind_ns - context->bind_ns_before) / 1e3};
   return TERCEL_OK;
 }
 

@@ -103,7 +103,10 @@ static tercel_status find_binding(tercel_frame *frame, tercel_binding *parent, t
     if (fits(frame, b)) found = b;
   if (found == NULL) {
     make_room(frame, parent);
+    const int64_t start = tercel_time_ns();
     TERCEL_TRY(tercel_bind(frame, parent, parent != NULL ? parent->end : 0, &found, err));
+    frame->runner->bind_ns += tercel_time_ns() - start;
+    ++frame->runner->num_bound;
     tercel_binding **const link = children_of(frame, parent);
     found->next = *link;
     *link = found;
