@@ -1,17 +1,13 @@
 /* tercel bench: latency and throughput of repeated runs. */
 #include "bench.h"
 
-#include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct options {
   tercel_cli_engine engine;
   tercel_cli_inputs inputs;
-  const char *onnx, *percentile, *json;
+  const char *onnx, *percentile, *json, *batch, *svg;
   double warmup_ms, seconds;
   int64_t iterations, streams;
   bool profile;
@@ -27,6 +23,12 @@ static const tercel_cli_option own[] = {
      NULL},
     {"streams", TERCEL_CLI_INT, offsetof(options, streams), "N", "contexts that run at the same time; default 1",
      "infStreams"},
+    {"batch", TERCEL_CLI_TEXT, offsetof(options, batch), "N,...",
+     "run each of these batch sizes, such as 1,2,4,8,16,32: a table of latency and throughput.  The batch is the free "
+     "first "
+     "dim of the inputs",
+     NULL},
+    {"svg", TERCEL_CLI_TEXT, offsetof(options, svg), "FILE", "with --batch: draw throughput and latency", NULL},
     {"percentile", TERCEL_CLI_TEXT, offsetof(options, percentile), "P,...",
      "percentiles of the latency; default 90,95,99", NULL},
     {"profile", TERCEL_CLI_FLAG, offsetof(options, profile), NULL,
@@ -48,144 +50,11 @@ static const tercel_cli_usage usage = {
     .examples = "  tercel bench net.onnx\n"
                 "  tercel bench net.onnx --threads 1 --duration 10 --profile\n"
                 "  tercel bench --onnx=net.onnx --shapes=x:8x3x224x224 --warmUp=500 --iterations=100 --dumpProfile\n"
+                "  tercel bench net.onnx --batch 1,2,4,8,16,32 --svg batch.svg\n"
                 "  tercel bench net.onnx --streams 2 --threads 1 --json bench.json\n",
     .groups = groups,
     .max_operands = 1,
 };
-
-/* ---- running ---- */
-
-/* The limits that all streams keep to. */
-typedef struct limits {
-  int64_t warmup_ns, measure_ns;
-  size_t min_runs;
-} limits;
-
-typedef struct stream {
-  tercel_engine *engine;
-  const tercel_cli_data *data;
-  limits limits;
-  pthread_t thread;
-  double *latencies; /* ms */
-  size_t count, capacity, num_warmup;
-  int64_t start_ns, end_ns;
-  tercel_memory_info memory;
-  tercel_status status;
-  tercel_error err;
-} stream;
-
-static tercel_status keep(stream *s, double ms, tercel_error *err) {
-  if (s->count == s->capacity) {
-    const size_t capacity = s->capacity ? 2 * s->capacity : 4096;
-    double *const grown = tercel_realloc(s->latencies, s->count * sizeof *grown, capacity * sizeof *grown);
-    if (!grown) return tercel_fail_memory(err, capacity * sizeof *grown, "the latencies");
-    s->latencies = grown;
-    s->capacity = capacity;
-  }
-  s->latencies[s->count++] = ms;
-  return TERCEL_OK;
-}
-
-static tercel_status measure(stream *s, tercel_context *context, tercel_error *err) {
-  const int64_t begin = tercel_time_ns();
-  TERCEL_TRY(tercel_cli_first_run(context, s->data, err)); /* binds the shapes */
-  for (s->num_warmup = 1; tercel_time_ns() - begin < s->limits.warmup_ns; s->num_warmup++)
-    TERCEL_TRY(tercel_context_run(context, err));
-  s->start_ns = tercel_time_ns();
-  for (int64_t now = s->start_ns; s->count < s->limits.min_runs || now - s->start_ns < s->limits.measure_ns;
-       now = tercel_time_ns()) {
-    const int64_t start = tercel_time_ns();
-    TERCEL_TRY(tercel_context_run(context, err));
-    s->end_ns = tercel_time_ns();
-    TERCEL_TRY(keep(s, (double)(s->end_ns - start) / 1e6, err));
-  }
-  s->memory.size = sizeof s->memory;
-  return tercel_context_get_memory(context, &s->memory, err);
-}
-
-static void *run_stream(void *arg) {
-  stream *const s = arg;
-  tercel_context *context = NULL;
-  s->status = tercel_context_create(s->engine, NULL, &context, &s->err);
-  if (s->status == TERCEL_OK) s->status = measure(s, context, &s->err);
-  tercel_context_destroy(context);
-  return NULL;
-}
-
-/* The first stream is this thread's. */
-static tercel_status run_streams(stream *streams, int count, tercel_error *err) {
-  int started = 1;
-  tercel_status status = TERCEL_OK;
-  for (; started < count; started++)
-    if (pthread_create(&streams[started].thread, NULL, run_stream, &streams[started]) != 0) break;
-  if (started < count) status = tercel_fail(err, TERCEL_OUT_OF_MEMORY, "can't start %d threads", count);
-  run_stream(&streams[0]);
-  for (int i = 1; i < started; i++) pthread_join(streams[i].thread, NULL);
-  for (int i = 0; i < started && status == TERCEL_OK; i++) {
-    if (streams[i].status == TERCEL_OK) continue;
-    *err = streams[i].err;
-    status = err->status;
-  }
-  return status;
-}
-
-/* ---- counting ---- */
-
-static int compare_doubles(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* Nearest rank. */
-static double percentile_of(const double *sorted, size_t count, double percent) {
-  const double rank = ceil(percent / 100 * (double)count);
-  const size_t index = rank < 1 ? 0 : (size_t)rank - 1;
-  return sorted[index < count ? index : count - 1];
-}
-
-static void summarize(const double *sorted, size_t count, tercel_bench_result *out) {
-  double sum = 0;
-  for (size_t i = 0; i < count; i++) sum += sorted[i];
-  out->num_runs = count;
-  out->min_ms = sorted[0];
-  out->max_ms = sorted[count - 1];
-  out->mean_ms = sum / (double)count;
-  out->median_ms = count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
-  for (int i = 0; i < out->num_percentiles; i++)
-    out->percentile_ms[i] = percentile_of(sorted, count, out->percentiles[i]);
-}
-
-/* All latencies in one block, in the order of the streams.  The time counts from the last start to the last end. */
-static tercel_status collect(const stream *streams, int count, double **latencies, tercel_bench_result *out,
-                             tercel_error *err) {
-  size_t total = 0;
-  int64_t start = streams[0].start_ns, end = streams[0].end_ns;
-  for (int i = 0; i < count; i++) {
-    total += streams[i].count;
-    start = tercel_min_i64(start, streams[i].start_ns);
-    end = tercel_max_i64(end, streams[i].end_ns);
-    out->num_warmup += streams[i].num_warmup;
-  }
-  *latencies = tercel_alloc_array(total, sizeof **latencies);
-  double *const sorted = tercel_alloc_array(total, sizeof *sorted);
-  if (!*latencies || !sorted) {
-    tercel_free(sorted);
-    return tercel_fail_memory(err, total * sizeof *sorted, "the latencies");
-  }
-  size_t at = 0;
-  for (int i = 0; i < count; i++) {
-    memcpy(*latencies + at, streams[i].latencies, streams[i].count * sizeof **latencies);
-    at += streams[i].count;
-  }
-  memcpy(sorted, *latencies, total * sizeof *sorted);
-  qsort(sorted, total, sizeof *sorted, compare_doubles);
-  summarize(sorted, total, out);
-  tercel_free(sorted);
-  out->seconds = (double)(end - start) / 1e9;
-  out->runs_per_second = (double)total / out->seconds;
-  out->memory = streams[0].memory;
-  return TERCEL_OK;
-}
 
 /* ---- printing ---- */
 
@@ -214,6 +83,10 @@ static void print_result(const tercel_bench_result *r) {
   tercel_cli_format_bytes((double)r->memory.activation_bytes, activations, sizeof activations);
   tercel_cli_format_bytes((double)r->memory.packed_bytes, packed, sizeof packed);
   printf("memory      activations %s a context, packed weights %s\n", activations, packed);
+  printf("new shapes  bound in %.3f ms, the first time they came\n", r->bind_ms);
+  if (r->streams == 1)
+    printf("heap        %zu allocation%s in %zu runs\n", r->num_allocations, r->num_allocations == 1 ? "" : "s",
+           r->num_runs);
 }
 
 /* ---- the command ---- */
@@ -238,31 +111,27 @@ static tercel_status bench(const options *o, tercel_bench_result *result, tercel
   double *latencies = NULL;
   tercel_status status = TERCEL_OK;
   const bool quiet = o->json && strcmp(o->json, "-") == 0;
-  const limits bounds = {(int64_t)(o->warmup_ms * 1e6), (int64_t)(o->seconds * 1e9), (size_t)o->iterations};
-  stream *const streams = tercel_zalloc_array((size_t)o->streams, sizeof *streams);
-  if (!streams) return tercel_fail_memory(err, (size_t)o->streams * sizeof *streams, "the streams");
+  const tercel_bench_limits limits = {(int64_t)(o->warmup_ms * 1e6), (int64_t)(o->seconds * 1e9),
+                                      (size_t)o->iterations};
   TERCEL_CHECK(tercel_cli_load(result->model, &o->engine, &session, err));
   TERCEL_CHECK(tercel_cli_build(&o->engine, false, &session, err));
+  if (o->batch) {
+    status = tercel_bench_batches(session.engine, result, o->batch, &o->inputs, &limits, o->svg, o->json, err);
+    goto done;
+  }
   TERCEL_CHECK(tercel_cli_read_inputs(session.engine, &o->inputs, &data, err));
-  result->threads = tercel_engine_num_threads(session.engine);
-  result->streams = (int)o->streams;
   result->load_ms = session.load_ms;
   result->build_ms = session.build_ms;
   if (!quiet) {
     printf("model       %s\n", result->model);
     print_inputs(session.engine, &data);
   }
-  for (int i = 0; i < (int)o->streams; i++)
-    streams[i] = (stream){.engine = session.engine, .data = &data, .limits = bounds};
-  TERCEL_CHECK(run_streams(streams, (int)o->streams, err));
-  TERCEL_CHECK(collect(streams, (int)o->streams, &latencies, result, err));
+  TERCEL_CHECK(tercel_bench_measure(session.engine, &data, &limits, (int)o->streams, result, &latencies, err));
   if (!quiet) print_result(result);
   if (o->profile) TERCEL_CHECK(tercel_bench_measure_profile(session.engine, &data, &profile, err));
   if (o->json) TERCEL_CHECK(tercel_bench_write_json(o->json, result, o->profile ? &profile : NULL, latencies, err));
   if (o->profile && !quiet) TERCEL_CHECK(tercel_bench_print_profile(&profile, err));
 done:
-  for (int i = 0; i < (int)o->streams; i++) tercel_free(streams[i].latencies);
-  tercel_free(streams);
   tercel_free(latencies);
   tercel_bench_free_profile(&profile);
   tercel_cli_free_inputs(&data);
@@ -288,5 +157,8 @@ int tercel_cli_bench(int argc, char **argv) {
     return tercel_cli_fail_usage("bench", "--warm-up or --duration is out of range");
   if (o.streams < 1 || o.streams > 1024) return tercel_cli_fail_usage("bench", "--streams: want 1 to 1024");
   if (o.iterations == 0) o.iterations = 1;
+  if (o.svg && !o.batch) return tercel_cli_fail_usage("bench", "--svg goes with --batch");
+  if (o.batch && (o.profile || o.streams > 1))
+    return tercel_cli_fail_usage("bench", "--batch goes with neither --profile nor --streams");
   return bench(&o, &result, &err) == TERCEL_OK ? TERCEL_EXIT_OK : tercel_cli_fail("bench", &err);
 }

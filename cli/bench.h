@@ -16,7 +16,26 @@ typedef struct tercel_bench_result {
   int num_percentiles;
   double percentiles[TERCEL_BENCH_PERCENTILES_MAX], percentile_ms[TERCEL_BENCH_PERCENTILES_MAX];
   tercel_memory_info memory;
+  double bind_ms;         /* of the first stream's first run: its shapes bound */
+  size_t num_allocations; /* from the heap, in the measured runs; counted with one stream */
 } tercel_bench_result;
+
+/* What every stream keeps to. */
+typedef struct tercel_bench_limits {
+  int64_t warmup_ns, measure_ns;
+  size_t min_runs;
+} tercel_bench_limits;
+
+/* Runs the engine in as many contexts at a time.  Fills what comes of runs; the percentiles to tell are in *out already.
+ * *latencies_out: num_runs times in ms, in the order of the streams; to be freed. */
+tercel_status tercel_bench_measure(tercel_engine *engine, const tercel_cli_data *data,
+                                   const tercel_bench_limits *limits, int num_streams, tercel_bench_result *out,
+                                   double **latencies_out, tercel_error *err);
+
+/* Measures one batch size after the other, and prints a table; svg and json may be NULL.  like: the model and the percentiles. */
+tercel_status tercel_bench_batches(tercel_engine *engine, const tercel_bench_result *like, const char *batches,
+                                   const tercel_cli_inputs *inputs, const tercel_bench_limits *limits, const char *svg,
+                                   const char *json, tercel_error *err);
 
 /* One layer of the profile, its strings copied. */
 typedef struct tercel_bench_layer {

@@ -51,6 +51,8 @@ tercel_status tercel_bench_write_json(const char *path, const tercel_bench_resul
   tercel_text_add(&text, "  \"activation_bytes\": %llu, \"packed_bytes\": %llu, \"mapped_bytes\": %llu,\n",
                   (unsigned long long)r->memory.activation_bytes, (unsigned long long)r->memory.packed_bytes,
                   (unsigned long long)r->memory.mapped_bytes);
+  tercel_text_add(&text, "  \"bind_ms\": %.6g,\n", r->bind_ms);
+  if (r->streams == 1) tercel_text_add(&text, "  \"allocations\": %zu,\n", r->num_allocations);
   tercel_text_add(&text, "  \"latencies_ms\": [");
   for (size_t i = 0; i < r->num_runs; i++) tercel_text_add(&text, "%s%.6g", i ? ", " : "", latencies_ms[i]);
   tercel_text_add(&text, "]");

@@ -155,6 +155,30 @@ def test_bench(tercel, models, tmp_path):
     assert sum(layer["share"] for layer in report["layers"]) == pytest.approx(1)
 
 
+def test_bench_counts_what_is_not_repeated(tercel, models, tmp_path):
+    result = tercel("bench", models / "relu.onnx", "--duration", 0, "--iterations", 20, "--warmUp=0", "--json",
+                    tmp_path / "bench.json")
+    assert result.returncode == 0, result.stderr
+    assert "heap        0 allocations in 20 runs" in result.stdout and "new shapes  bound in" in result.stdout
+    bench = json.loads((tmp_path / "bench.json").read_text())
+    assert bench["allocations"] == 0 and bench["bind_ms"] > 0
+
+
+def test_bench_batches(tercel, models, tmp_path):
+    result = tercel("bench", models / "relu.onnx", "--batch", "1,2,8", "--duration", 0, "--iterations", 3, "--warmUp=0",
+                    "--json", tmp_path / "batch.json", "--svg", tmp_path / "batch.svg")
+    assert result.returncode == 0, result.stderr
+    batches = json.loads((tmp_path / "batch.json").read_text())["batches"]
+    assert [row["batch"] for row in batches] == [1, 2, 8]
+    assert [row["activation_bytes"] for row in batches] == [16, 32, 128]
+    assert xml.etree.ElementTree.parse(tmp_path / "batch.svg").getroot().tag.endswith("svg")
+    fixed = tercel("bench", models / "pair.onnx", "--batch", "1,2")
+    assert fixed.returncode == 1 and "its batch is fixed" in fixed.stderr
+    for wrong in ("0", "2,1", "x", "1,,2"):
+        assert tercel("bench", models / "relu.onnx", "--batch", wrong).returncode == 1
+    assert tercel("bench", models / "relu.onnx", "--svg", tmp_path / "x.svg").returncode == 2
+
+
 def test_bench_like_trtexec(tercel, models):
     result = tercel("bench", f"--onnx={models / 'relu.onnx'}", "--shapes=x:2x4", "--duration=0", "--iterations=3", "--warmUp=1",
                     "--percentile=50", "--infStreams=2", "--threads=1", "--json", "-")

@@ -161,6 +161,28 @@ size_t read_case(const char *name, tercel_datum *out) {
   return count;
 }
 
+static tercel_status run_again(void *context, tercel_error *err) { return tercel_context_run(context, err); }
+
+/* Steady runs don't touch the heap, and take the memory that the plan says, subgraphs' aside. */
+static void check_memory(const network *net) {
+  tercel_error err = {0};
+  tercel_memory_plan *plan = NULL;
+  tercel_memory_plan_info planned = {.size = sizeof planned};
+  tercel_memory_info used = {.size = sizeof used};
+  tercel_memory_step step;
+  bool has_subgraphs = false;
+  assert_int_equal(tercel_test_count_allocations(run_again, net->context), 0);
+  assert_ok(tercel_memory_plan_of_run(net->context, &plan, &err), &err);
+  assert_ok(tercel_memory_plan_get_info(plan, &planned, &err), &err);
+  assert_ok(tercel_context_get_memory(net->context, &used, &err), &err);
+  for (size_t i = 0; tercel_memory_plan_get_step(plan, i, &step); ++i)
+    has_subgraphs |= strcmp(step.op, "if") == 0 || strcmp(step.op, "loop") == 0 || strcmp(step.op, "scan") == 0;
+  assert_null(planned.depends);
+  assert_true(planned.planned_bytes <= used.activation_bytes);
+  if (!has_subgraphs) assert_int_equal(planned.planned_bytes, used.activation_bytes);
+  tercel_memory_plan_destroy(plan);
+}
+
 void check_network(const char *name, const check_options *options) {
   tercel_error err = {0};
   network net = open_network(name, options);
@@ -177,6 +199,7 @@ void check_network(const char *name, const check_options *options) {
       check_output(&test, i, &got);
     }
   }
+  check_memory(&net);
   for (size_t i = 0; i < count; ++i) tercel_datum_deinit(&inputs[i]);
   close_network(&net);
 }
