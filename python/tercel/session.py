@@ -2,11 +2,13 @@
 import math
 import os
 
+import numpy as np
+
 from . import _tercel, arrays
 from .operators import Operators
 
-_TENSOR, _MAP = "tensor", "map"
-_TYPES = {"tensor": "{}", "sequence": "seq({})", "optional": "optional({})", "optional_sequence": "optional(seq({}))"}
+_TENSOR, _MAP, _STATE = "tensor", "map", "state"
+_TYPES = {"tensor": "{}", "state": "{}", "sequence": "seq({})", "optional": "optional({})", "optional_sequence": "optional(seq({}))"}
 _IN_PLACE_ELEMENTS = 1 << 14  # below, copying the result costs less than binding memory for it
 _TEXT, _PLAN, _DECISIONS = 0, 3, 4  # tercel_print
 
@@ -171,7 +173,9 @@ class Session:
 
     @staticmethod
     def _give_input(context, i, node, value):
-        if node.kind == _TENSOR:
+        if node.kind == _STATE and not (isinstance(value, np.ndarray) and value.flags.carray and value.dtype == node.dtype):
+            raise _tercel.InvalidArgument(f"state '{node.name}' is written in place: want a contiguous array of {node.dtype}")
+        if node.kind in (_TENSOR, _STATE):
             tensor, keeper = arrays.to_tensor(arrays.as_array(value, node._number))
             context.set_input(i, tensor)
             return keeper

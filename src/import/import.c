@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "import/gguf/model.h"
 #include "import/onnx/onnx.h"
 
 void tercel_imported_deinit(tercel_imported *imported) {
@@ -24,7 +25,6 @@ static const struct {
   size_t length;
   const char *name;
 } marks[] = {
-    {0, "GGUF", 4, "GGUF"},
     {0, "FUGG", 4, "GGUF in the other byte order"},
     {4, "TFL3", 4, "TFLite"},
     {4, "ORTM", 4, "ONNX Runtime's own (.ort)"},
@@ -98,12 +98,15 @@ static tercel_status fail_text(const uint8_t *data, size_t bytes, tercel_error *
 
 /* ---- import ------------------------------------------------------------------------------------------------------------ */
 
+static bool is_gguf(const uint8_t *data, size_t bytes) { return bytes >= 4 && memcmp(data, "GGUF", 4) == 0; }
+
 static tercel_status import_bytes(tercel_storage *storage, const void *data, size_t bytes, const char *folder,
                                   const tercel_import_options *options, tercel_imported *out, tercel_error *err) {
   if (bytes == 0) return tercel_fail(err, TERCEL_INVALID_MODEL, "the file is empty");
   const char *const foreign = foreign_format(data, bytes);
   if (foreign)
-    return tercel_fail(err, TERCEL_UNSUPPORTED, "its format is %s, which is not supported yet; ONNX is", foreign);
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "its format is %s, which is not supported yet; ONNX and GGUF are",
+                       foreign);
   if (is_text(data, bytes)) return fail_text(data, bytes, err);
   if (bytes < 8) return tercel_fail(err, TERCEL_INVALID_MODEL, "a file of %zu bytes is no model", bytes);
   return tercel_onnx_import(storage, data, bytes, folder, options, out, err);
@@ -111,7 +114,8 @@ static tercel_status import_bytes(tercel_storage *storage, const void *data, siz
 
 tercel_status tercel_import_memory(const void *data, size_t bytes, const char *folder,
                                    const tercel_import_options *options, tercel_imported *out, tercel_error *err) {
-  const tercel_status status = import_bytes(NULL, data, bytes, folder, options, out, err);
+  const tercel_status status = is_gguf(data, bytes) ? tercel_gguf_import_memory(data, bytes, out, err)
+                                                    : import_bytes(NULL, data, bytes, folder, options, out, err);
   if (status != TERCEL_OK) tercel_imported_deinit(out);
   return status;
 }
@@ -129,9 +133,14 @@ tercel_status tercel_import_file(const char *path, const tercel_import_options *
     tercel_file_close(&file);
     return status;
   }
-  status = import_bytes(storage, tercel_storage_data(storage), tercel_storage_size(storage), folder, options, out, err);
+  const void *const data = tercel_storage_data(storage);
+  const size_t bytes = tercel_storage_size(storage);
+  const bool gguf = is_gguf(data, bytes); /* may be of several files: opened anew */
+  if (!gguf) status = import_bytes(storage, data, bytes, folder, options, out, err);
   tercel_storage_release(storage);
+  if (gguf) status = tercel_gguf_import_file(path, !(options && options->no_mmap), out, err);
   if (status == TERCEL_OK) return status;
   tercel_imported_deinit(out);
+  if (gguf) return status;
   return tercel_fail_at(err, status, "%s", path);
 }

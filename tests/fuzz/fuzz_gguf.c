@@ -1,6 +1,7 @@
-/* libFuzzer: GGUF from hostile bytes; every value printed, every tensor's first and last byte read. */
+/* libFuzzer: GGUF from hostile bytes; every value printed, every tensor's first and last byte read, then the model imported. */
 #include "fuzz/fuzz.h"
 #include "import/gguf/gguf.h"
+#include "import/gguf/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   tercel_fuzz_bound_memory();
@@ -16,5 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   tercel_text_deinit(&text);
   tercel_gguf_close(gguf);
+  tercel_imported imported = {0};
+  tercel_gguf_import_memory(data, size, &imported, NULL);
+  tercel_imported_deinit(&imported);
   return 0;
 }

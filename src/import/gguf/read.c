@@ -286,7 +286,7 @@ static tercel_status read_header(tercel_gguf *gguf, reader *r, counts *out, terc
   TERCEL_TRY(take(r, 4, &magic, err));
   if (memcmp(magic, "GGUF", 4) != 0) return tercel_fail(err, TERCEL_INVALID_MODEL, "it does not begin with GGUF");
   TERCEL_TRY(take_u32(r, &gguf->version, err));
-  if (gguf->version << 16 == 0)
+  if (gguf->version != 0 && gguf->version << 16 == 0)
     return tercel_fail(err, TERCEL_UNSUPPORTED, "a big-endian file (its version reads 0x%08x)", gguf->version);
   if (gguf->version < 2 || gguf->version > 3)
     return tercel_fail(err, TERCEL_UNSUPPORTED, "version %u, want 2 or 3", gguf->version);

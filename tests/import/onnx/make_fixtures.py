@@ -269,7 +269,7 @@ def bad_bytes():
     bad("text_lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12\n", INVALID, "Git LFS pointer")
     bad("text_html", b"<!DOCTYPE html><html>404</html>", INVALID, "HTML")
     bad("text_other", b"just some words\nand more\n", INVALID, 'it begins "just some words"')
-    bad("format_gguf", b"GGUF" + bytes(20), UNSUPPORTED, "its format is GGUF, which is not supported yet")
+    bad("format_gguf", b"GGUF" + bytes(20), UNSUPPORTED, "version 0, want 2 or 3")
     bad("format_tflite", b"\x1c\0\0\0TFL3" + bytes(20), UNSUPPORTED, "its format is TFLite")
     bad("format_zip", b"PK\x03\x04" + bytes(20), UNSUPPORTED, "its format is zip")
     bad("format_safetensors", b"\x20\0\0\0\0\0\0\0{\"a\":1}" + b" " * 25, UNSUPPORTED, "its format is safetensors")
