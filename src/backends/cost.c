@@ -106,11 +106,13 @@ double tercel_kernel_cost(const tercel_backend *backend, const tercel_kernel *ke
 const tercel_kernel *tercel_kernel_choose(const tercel_backend *backend, const tercel_node *node,
                                           const tercel_tensor *const *in, const tercel_tensor *const *out,
                                           const tercel_target *target, double *cost_out) {
-  const tercel_kernel *best = NULL, *kernel;
+  const tercel_kernel *first = NULL, *best = NULL, *kernel;
   double best_cost = 0;
   for (size_t i = 0; (kernel = backend->kernel(node, i)) != NULL; ++i) {
     if (best != NULL && kernel->cost == NULL) continue;
-    if (!kernel->supports(kernel, node)) continue;
+    if (!tercel_kernel_supports(kernel, node, target)) continue;
+    if (first != NULL && !tercel_kernel_stands_in(kernel, first, target)) continue;
+    if (first == NULL) first = kernel;
     const double cost = tercel_kernel_cost(backend, kernel, node, in, out, target);
     if (best != NULL && (best->cost == NULL || cost >= a_hair * best_cost)) continue;
     best = kernel;

@@ -10,8 +10,7 @@ typedef struct binding {
   tercel_conv_geometry g;
   tercel_conv_view view;
   tercel_gemm_plan plan;
-  bool is_direct;
-  tercel_conv_direct direct; /* instead of the plan */
+  tercel_conv_direct direct; /* instead of the plan, for conv.direct */
   tercel_epilogue_binding epilogue;
   size_t epilogue_at; /* in the workspace */
 } binding;
@@ -98,10 +97,31 @@ bool tercel_conv_is_pointwise(const tercel_conv_geometry *g) {
   return true;
 }
 
+static tercel_gemm_plan make_plan(const tercel_gemm_kernels *gemm, const tercel_conv_geometry *g, bool is_packed,
+                                  int num_threads) {
+  const int64_t k = g->in_channels / g->group * g->kernel_size;
+  tercel_gemm_plan plan = {.kernels = gemm,
+                           .m = g->out_channels / g->group,
+                           .n = g->out_size,
+                           .k = k,
+                           .outer = g->batch * g->group,
+                           .a = is_packed ? TERCEL_GEMM_PACKED : TERCEL_GEMM_PLAIN,
+                           .a_row = k,
+                           .a_col = 1,
+                           .b = tercel_conv_is_pointwise(g) ? TERCEL_GEMM_PLAIN : TERCEL_GEMM_CALLED,
+                           .b_row = g->in_size,
+                           .b_col = 1,
+                           .c_row = g->out_size};
+  tercel_gemm_make_plan(&plan, num_threads);
+  return plan;
+}
+
+/* The kernel's variant: its product reads the input through a table of offsets. */
+static const char direct[] = "direct";
+
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
                           const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
-  (void)kernel;
   const tercel_conv_state *s = state_data;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
@@ -109,25 +129,13 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   TERCEL_TRY(tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], g, err));
   TERCEL_TRY(tercel_epilogue_bind(&s->epilogue, in + TERCEL_CONV_FIRST_EXTRA, out[0], 1, 2, &b->epilogue, err));
   b->view = tercel_conv_get_view(g);
-  const int64_t k = g->in_channels / g->group * g->kernel_size;
-  b->plan = (tercel_gemm_plan){.kernels = s->gemm,
-                               .m = g->out_channels / g->group,
-                               .n = g->out_size,
-                               .k = k,
-                               .outer = g->batch * g->group,
-                               .a = s->packed == NULL ? TERCEL_GEMM_PLAIN : TERCEL_GEMM_PACKED,
-                               .a_row = k,
-                               .a_col = 1,
-                               .b = tercel_conv_is_pointwise(g) ? TERCEL_GEMM_PLAIN : TERCEL_GEMM_CALLED,
-                               .b_row = g->in_size,
-                               .b_col = 1,
-                               .c_row = g->out_size};
-  b->is_direct = s->packed != NULL && tercel_conv_direct_pays(s->gemm, g);
-  if (b->is_direct)
+  if (kernel->variant == direct) {
     TERCEL_TRY(tercel_conv_direct_bind(s->gemm, s->conv, g, target->num_threads, arena, &b->direct, err));
-  else
-    tercel_gemm_make_plan(&b->plan, target->num_threads);
-  b->epilogue_at = b->is_direct ? b->direct.workspace_bytes : b->plan.workspace_bytes;
+    b->epilogue_at = b->direct.workspace_bytes;
+  } else {
+    b->plan = make_plan(s->gemm, g, s->packed != NULL, target->num_threads);
+    b->epilogue_at = b->plan.workspace_bytes;
+  }
   result->data = b;
   result->workspace_bytes = b->epilogue_at + b->epilogue.workspace_bytes;
   return TERCEL_OK;
@@ -176,11 +184,25 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
                                 .product = get_product,
                                 .pack_b = pack_input,
                                 .user = &j};
-  if (b->is_direct)
+  if (r->kernel->variant == direct)
     tercel_conv_direct_run(&b->direct, &gemm, r->workspace, r->pool);
   else
     tercel_gemm_run_all(&gemm, r->workspace, r->pool);
   return TERCEL_OK;
+}
+
+/* ---- estimates ---- */
+
+static double cost(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
+                   const tercel_tensor *const *out, const tercel_target *target) {
+  (void)out;
+  static const double pack_ns = 0.3; /* an element of the panels */
+  tercel_conv_geometry g;
+  if (!tercel_conv_cost_geometry(node, in, &g)) return 0;
+  const tercel_gemm_kernels *gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
+  if (kernel->variant == direct) return tercel_conv_direct_cost(gemm, &g, target->num_threads);
+  const tercel_gemm_plan plan = make_plan(gemm, &g, node->inputs[TERCEL_CONV_W]->constant != NULL, target->num_threads);
+  return tercel_gemm_plan_cost(&plan, pack_ns, target->num_threads);
 }
 
 const tercel_kernel tercel_kernel_conv_gemm = {.name = "conv.gemm",
@@ -190,4 +212,24 @@ const tercel_kernel tercel_kernel_conv_gemm = {.name = "conv.gemm",
                                                .prepare = prepare,
                                                .release = tercel_conv_release,
                                                .bind = bind,
-                                               .run = run};
+                                               .run = run,
+                                               .cost = cost,
+                                               .packing = "rows"};
+
+/* Weights are packed, and at most two dims of the input are windows: planes. */
+static bool supports_direct(const tercel_kernel *kernel, const tercel_node *node) {
+  (void)kernel;
+  return tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 2) && node->inputs[TERCEL_CONV_W]->constant != NULL &&
+         tercel_tensor_num_elements(node->inputs[TERCEL_CONV_W]->constant) > 0;
+}
+
+const tercel_kernel tercel_kernel_conv_direct = {.name = "conv.direct",
+                                                 .op = TERCEL_OP_CONV,
+                                                 .variant = direct,
+                                                 .supports = supports_direct,
+                                                 .prepare = prepare,
+                                                 .release = tercel_conv_release,
+                                                 .bind = bind,
+                                                 .run = run,
+                                                 .cost = cost,
+                                                 .packing = "rows"};

@@ -29,6 +29,9 @@ void tercel_conv_release(void *state);
 bool tercel_conv_see_rows(const tercel_node *node, const tercel_tensor *w, tercel_gemm_operand *out);
 bool tercel_conv_see_transposed(const tercel_node *node, const tercel_tensor *w, tercel_gemm_operand *out);
 
+/* The geometry of a conv whose shapes are known, for estimates; false where there is nothing to compute or it is none. */
+bool tercel_conv_cost_geometry(const tercel_node *node, const tercel_tensor *const *in, tercel_conv_geometry *out);
+
 /* A run's operands. */
 typedef struct tercel_conv_run {
   const tercel_conv_state *s;

@@ -2,7 +2,10 @@
  * channels of one: each then copies the planes for itself. */
 #include "backends/cpu/conv_direct.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "backends/cpu/speed.h"
 
 /* Bytes of planes a band may take: they should stay in the second-level cache beside the weights. */
 static const int64_t most_planes_bytes = 256 * 1024;
@@ -12,24 +15,34 @@ enum { BANDS_PER_THREAD = 4 };
 /* Beyond this, planes of the fewest rows (a long signal has but one) would be read from memory again for each panel of weights. */
 static const int64_t too_many_planes_bytes = 1024 * 1024;
 
-/* Cost of packing, against one vector of multiply-adds; of copying a plane's element likewise (measured roughly). */
-static const double pack_cost = 0.9, copy_cost = 2.0;
+/* Nanoseconds to copy an element into its plane. */
+static const double copy_ns = 0.5;
 
-bool tercel_conv_direct_pays(const tercel_gemm_kernels *gemm, const tercel_conv_geometry *g) {
+/* Rows of a band: few enough for the cache, and for the threads. */
+static int64_t rows_of_band(const tercel_conv_view *view, int64_t channels, int64_t outer, int num_threads) {
+  const int64_t row_bytes = channels * tercel_conv_plane_row_floats(view) * (int64_t)sizeof(float);
+  const int64_t halo = (view->y.kernel - 1) * view->y.dilation / view->y.stride;
+  int64_t band = tercel_max_i64(most_planes_bytes / tercel_max_i64(row_bytes, 1) - halo, halo + 1);
+  if (num_threads > 1 && outer > 0) {
+    const int64_t wanted = tercel_ceil_div((int64_t)BANDS_PER_THREAD * num_threads, outer);
+    band = tercel_min_i64(band, tercel_ceil_div(view->y.output, wanted));
+  }
+  return tercel_max_i64(band, 1);
+}
+
+double tercel_conv_direct_cost(const tercel_gemm_kernels *gemm, const tercel_conv_geometry *g, int num_threads) {
   const tercel_conv_view v = tercel_conv_get_view(g);
-  const bool planar = v.z.input == 1 && v.z.output == 1 && v.z.kernel == 1 && v.z.pad == 0;
-  if (!planar || g->kernel_size == 1 || g->out_size == 0) return false;
   const int64_t halo = (v.y.kernel - 1) * v.y.dilation / v.y.stride, channels = g->in_channels / g->group;
-  if (channels * tercel_conv_plane_row_floats(&v) * (halo + 1) * (int64_t)sizeof(float) > too_many_planes_bytes)
-    return false;
-  const int64_t out_channels = g->out_channels / g->group; /* of one group */
-  const int64_t plane = tercel_conv_plane_row_floats(&v) * v.y.input / v.y.stride;
-  const double lanes = gemm->lanes, m = (double)out_channels, taps = (double)g->kernel_size;
-  const double width = (double)v.x.output, padded = lanes * (double)tercel_ceil_div(v.x.output, gemm->lanes);
-  const double copied = (double)plane / (double)g->out_size;
-  /* for each output of each input channel */
-  const double packed = taps * (m / lanes + pack_cost), direct = taps * m / lanes * padded / width + copied * copy_cost;
-  return direct < packed;
+  const int64_t row_floats = channels * tercel_conv_plane_row_floats(&v), outer = g->batch * g->group;
+  if (row_floats * (halo + 1) * (int64_t)sizeof(float) > too_many_planes_bytes) return INFINITY;
+  const double m = (double)(g->out_channels / g->group), k = (double)(channels * g->kernel_size);
+  const double rows = (double)v.y.output, width = (double)v.x.output;
+  const double bands = ceil(rows / (double)rows_of_band(&v, channels, outer, num_threads));
+  const double copied = (double)row_floats * (rows + bands * (double)halo);
+  const double weights = tercel_cpu_weights_cost(m * k * sizeof(float)) * bands;
+  const double ns = rows * tercel_gemm_tiles_cost(gemm, m, width, k) + copied * copy_ns + weights;
+  const double panels = ceil(m / gemm->mr), pieces = (double)outer * bands;
+  return tercel_cpu_shared_cost(ns * (double)outer, pieces < num_threads ? pieces * panels : pieces, num_threads);
 }
 
 /* Planes of all channels follow each other. */
@@ -54,13 +67,7 @@ tercel_status tercel_conv_direct_bind(const tercel_gemm_kernels *gemm, const ter
                               .in_size = g->in_size,
                               .out_size = g->out_size};
   out->k = out->channels * g->kernel_size;
-  const int64_t row_bytes = out->channels * tercel_conv_plane_row_floats(&view) * (int64_t)sizeof(float);
-  const int64_t halo = (view.y.kernel - 1) * view.y.dilation / view.y.stride;
-  int64_t band = tercel_max_i64(most_planes_bytes / tercel_max_i64(row_bytes, 1) - halo, halo + 1);
-  if (num_threads > 1 && out->outer > 0) {
-    const int64_t wanted = tercel_ceil_div((int64_t)BANDS_PER_THREAD * num_threads, out->outer);
-    band = tercel_min_i64(band, tercel_ceil_div(view.y.output, wanted));
-  }
+  const int64_t band = rows_of_band(&view, out->channels, out->outer, num_threads);
   TERCEL_TRY(tercel_conv_make_plane(&view, band, arena, &out->plane, err));
   out->plane_floats = tercel_conv_plane_floats(&out->plane);
   out->bands = tercel_ceil_div(view.y.output, out->plane.band);

@@ -20,8 +20,8 @@ typedef struct tercel_conv_direct {
   size_t thread_bytes, workspace_bytes;
 } tercel_conv_direct;
 
-/* True when this is expected to take less time than packing. */
-bool tercel_conv_direct_pays(const tercel_gemm_kernels *gemm, const tercel_conv_geometry *geometry);
+/* Nanoseconds that a run is expected to take; INFINITY for planes that caches don't hold. */
+double tercel_conv_direct_cost(const tercel_gemm_kernels *gemm, const tercel_conv_geometry *geometry, int num_threads);
 tercel_status tercel_conv_direct_bind(const tercel_gemm_kernels *gemm, const tercel_conv_kernels *conv,
                                       const tercel_conv_geometry *geometry, int num_threads, tercel_arena *arena,
                                       tercel_conv_direct *out, tercel_error *err);

@@ -62,3 +62,8 @@ void tercel_conv_start(const tercel_kernel_run *r, const tercel_epilogue_binding
   tercel_epilogue_start(&out->s->epilogue, epilogue, r->in + TERCEL_CONV_FIRST_EXTRA, out->workspace + epilogue_at,
                         out->extras);
 }
+
+bool tercel_conv_cost_geometry(const tercel_node *node, const tercel_tensor *const *in, tercel_conv_geometry *out) {
+  if (tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], out, NULL) != TERCEL_OK) return false;
+  return out->batch > 0 && out->out_size > 0 && out->in_channels > 0 && out->out_channels > 0;
+}

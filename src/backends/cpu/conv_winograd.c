@@ -11,6 +11,7 @@
 
 #include "backends/cpu/conv.h"
 #include "backends/cpu/kernels/winograd.h"
+#include "backends/cpu/speed.h"
 
 enum { POSITIONS = TERCEL_WINOGRAD_POSITIONS, TILE = TERCEL_WINOGRAD_TILE, TAPS = 9 };
 
@@ -35,32 +36,48 @@ typedef struct binding {
 static const int64_t most_v_bytes = 512 * 1024;
 static const int64_t most_unseen_bytes = 4 * 1024 * 1024;
 
-/* Vector operations of a tile's transforms against one vector of multiply-adds (measured roughly). */
-static const double in_cost = 260, out_cost = 200;
-/* The same of reading a cache line of U, from the second-level cache and from beyond. */
-static const double near_cost = 1, far_cost = 12;
+/* Nanoseconds of a vector of tiles' transforms. */
+static const double in_ns = 80, out_ns = 62;
 
-/* What the choice knows of a machine. */
-typedef struct machine {
-  int lanes, mr;
-  int64_t cache_bytes; /* of a core's second level */
-} machine;
+/* The same against one vector of multiply-adds, and that of reading a cache line of U, from the second-level cache and from beyond. */
+static const double in_cost = 260, out_cost = 200, near_cost = 1, far_cost = 12;
 
-/* Deterministic mode chooses for this one everywhere, since Winograd's sums have other bits. */
-static const machine nominal = {.lanes = 16, .mr = 8, .cache_bytes = 1024 * 1024};
+/* Deterministic mode chooses for this machine everywhere, since Winograd's sums have other bits: lanes, rows of a tile, bytes of a core's
+ * second-level cache. */
+static const int64_t nominal_lanes = 16, nominal_mr = 8, nominal_cache_bytes = 1024 * 1024;
 
 static int64_t weight_bytes(int64_t m, int64_t k) { return POSITIONS * m * k * (int64_t)sizeof(float); }
 
 /* m, k: channels of a group. */
-static bool pays(const machine *on, int64_t m, int64_t k, int64_t height, int64_t width) {
-  const double lanes = on->lanes, pairs = (double)m * (double)k;
+static bool pays_exact(int64_t m, int64_t k, int64_t height, int64_t width) {
+  const double lanes = (double)nominal_lanes, pairs = (double)m * (double)k;
   const double tile_rows = ceil((double)height / TILE), row_tiles = ceil((double)width / TILE);
   const double tiles = tile_rows * row_tiles, v_bytes = tiles * (double)(k * POSITIONS) * sizeof(float);
   const double transforms = tile_rows * ceil(row_tiles / lanes) * ((double)k * in_cost + (double)m * out_cost);
   const double lines = ceil(v_bytes / (double)most_v_bytes) * (double)weight_bytes(m, k) / 64; /* read once a band */
-  const bool near = weight_bytes(m, k) <= on->cache_bytes / 2;
+  const bool near = weight_bytes(m, k) <= nominal_cache_bytes / 2;
   const double winograd = POSITIONS * pairs * ceil(tiles / lanes) + transforms + lines * (near ? near_cost : far_cost);
   return winograd < 0.9 * TAPS * pairs * (double)height * (double)width / lanes;
+}
+
+static double cost(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
+                   const tercel_tensor *const *out, const tercel_target *target) {
+  (void)kernel;
+  const tercel_gemm_kernels *gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
+  tercel_conv_geometry g;
+  if (!tercel_conv_cost_geometry(node, in, &g)) return 0;
+  const int64_t m = g.out_channels / g.group, k = g.in_channels / g.group, outer = g.batch * g.group;
+  if (m < gemm->mr || k < gemm->mr) return INFINITY;
+  const double rows = ceil((double)out[0]->dims[2] / TILE), row_tiles = ceil((double)out[0]->dims[3] / TILE);
+  const double v_bytes = rows * row_tiles * (double)(k * POSITIONS) * sizeof(float);
+  const double bands = fmin(ceil(v_bytes / (double)most_v_bytes), rows);
+  const double transforms = rows * ceil(row_tiles / gemm->lanes) * ((double)k * in_ns + (double)m * out_ns);
+  const double products =
+      POSITIONS * bands * tercel_gemm_tiles_cost(gemm, (double)m, rows * row_tiles / bands, (double)k);
+  const double weights = bands * tercel_cpu_weights_cost((double)weight_bytes(m, k));
+  const double panels = ceil((double)m / gemm->mr), pieces = (double)outer * bands;
+  return tercel_cpu_shared_cost((products + transforms + weights) * (double)outer,
+                                pieces < target->num_threads ? pieces * panels : pieces, target->num_threads);
 }
 
 static bool is_three_by_three(const tercel_node *node) {
@@ -75,28 +92,22 @@ static bool is_three_by_three(const tercel_node *node) {
   return w[2] == 3 && w[3] == 3;
 }
 
-static bool supports_on(const machine *on, const tercel_node *node) {
-  const tercel_value *w = node->inputs[TERCEL_CONV_W];
-  if (!tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 2) || w->constant == NULL || w->type.shape.rank != 4 ||
-      !is_three_by_three(node))
-    return false;
-  const int64_t group = tercel_node_int(node, "group"), m = w->constant->dims[0] / group, k = w->constant->dims[1];
-  const tercel_shape *y = &node->outputs[0]->type.shape;
-  if (m < on->mr || k < on->mr || y->rank != 4) return false;
-  if (tercel_dim_is_known(y->dims[2]) && tercel_dim_is_known(y->dims[3])) return pays(on, m, k, y->dims[2], y->dims[3]);
-  return weight_bytes(m, k) <= most_unseen_bytes; /* small maps then cost little more than they would */
-}
-
 static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
   (void)kernel;
-  const tercel_gemm_kernels *gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
-  const machine here = {gemm->lanes, gemm->mr, (int64_t)tercel_cpu_cache_bytes(2)};
-  return supports_on(&here, node);
+  const tercel_value *w = node->inputs[TERCEL_CONV_W];
+  return tercel_conv_supports(node, TERCEL_LAYOUT_NCHW, 2) && w->constant != NULL && w->type.shape.rank == 4 &&
+         is_three_by_three(node) && node->outputs[0]->type.shape.rank == 4 &&
+         tercel_tensor_num_elements(w->constant) > 0;
 }
 
 static bool supports_exact(const tercel_kernel *kernel, const tercel_node *node) {
-  (void)kernel;
-  return supports_on(&nominal, node);
+  if (!supports(kernel, node)) return false;
+  const tercel_tensor *w = node->inputs[TERCEL_CONV_W]->constant;
+  const int64_t m = w->dims[0] / tercel_node_int(node, "group"), k = w->dims[1];
+  const tercel_dim *y = node->outputs[0]->type.shape.dims;
+  if (m < nominal_mr || k < nominal_mr) return false;
+  if (tercel_dim_is_known(y[2]) && tercel_dim_is_known(y[3])) return pays_exact(m, k, y[2], y[3]);
+  return weight_bytes(m, k) <= most_unseen_bytes; /* small maps then cost little more than they would */
 }
 
 /* ---- prepare ---- */
@@ -310,4 +321,5 @@ const tercel_kernel tercel_kernel_conv_winograd = {.name = "conv.winograd",
                                                    .prepare = prepare,
                                                    .release = tercel_conv_release,
                                                    .bind = bind,
-                                                   .run = run};
+                                                   .run = run,
+                                                   .cost = cost};

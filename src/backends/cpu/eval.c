@@ -1,4 +1,5 @@
 /* One node on constants, outside of any plan: the kernel that a plan would take, prepared, bound and run once on this thread. */
+#include "backends/cost.h"
 #include "backends/cpu/cpu.h"
 
 /* Bytes of outputs below which the reference is fast enough. */
@@ -21,12 +22,8 @@ static bool shape_outputs(const tercel_node *node, tercel_tensor *out, size_t *b
   return true;
 }
 
-static const tercel_kernel *find_kernel(const tercel_node *node, const tercel_target *target) {
-  const tercel_kernel *kernel;
-  if (node->op->flags & (TERCEL_OP_VIEW | TERCEL_OP_DATA_DEPENDENT | TERCEL_OP_CONTROL)) return NULL;
-  for (size_t i = 0; (kernel = tercel_cpu_backend()->kernel(node, i)) != NULL; ++i)
-    if (tercel_kernel_supports(kernel, node, target)) break;
-  return kernel == tercel_reference_kernel() ? NULL : kernel;
+static bool is_for_kernels(const tercel_node *node) {
+  return !(node->op->flags & (TERCEL_OP_VIEW | TERCEL_OP_DATA_DEPENDENT | TERCEL_OP_CONTROL));
 }
 
 static tercel_status give_memory(const tercel_node *node, tercel_tensor *out, tercel_tensor **outputs,
@@ -75,9 +72,8 @@ done:
 static tercel_status evaluate(const tercel_node *node, const tercel_target *target, size_t least_bytes,
                               const tercel_tensor *const *in, tercel_tensor *out, tercel_storage **storages_out,
                               tercel_error *err) {
-  const tercel_kernel *const kernel = find_kernel(node, target);
   size_t bytes;
-  if (kernel == NULL || !shape_outputs(node, out, &bytes) || bytes < least_bytes)
+  if (!is_for_kernels(node) || !shape_outputs(node, out, &bytes) || bytes < least_bytes)
     return tercel_eval_node(node, in, out, storages_out, err);
   tercel_arena arena = {0};
   tercel_status status = TERCEL_OK;
@@ -88,6 +84,10 @@ static tercel_status evaluate(const tercel_node *node, const tercel_target *targ
     goto done;
   }
   TERCEL_CHECK(give_memory(node, out, outputs, storages_out, err));
+  const tercel_kernel *const kernel = tercel_kernel_choose(tercel_cpu_backend(), node, in,
+                                                           (const tercel_tensor *const *)outputs, target, NULL);
+  if (kernel == NULL)
+    TERCEL_CHECK(tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': no kernel", node->op->name, node->name));
   TERCEL_CHECK(run_kernel(kernel, node, target, in, outputs, &arena, err));
 done:
   if (status != TERCEL_OK) {
