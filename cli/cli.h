@@ -36,12 +36,13 @@ typedef struct tercel_cli_list {
 } tercel_cli_list;
 
 typedef enum tercel_cli_type {
-  TERCEL_CLI_FLAG,   /* bool */
-  TERCEL_CLI_TEXT,   /* const char * */
-  TERCEL_CLI_INT,    /* int64_t, not negative */
-  TERCEL_CLI_NUMBER, /* double */
-  TERCEL_CLI_BYTES,  /* int64_t; K, M, G and T are powers of 1024 */
-  TERCEL_CLI_LIST    /* tercel_cli_list; may be given several times */
+  TERCEL_CLI_FLAG,         /* bool */
+  TERCEL_CLI_TEXT,         /* const char * */
+  TERCEL_CLI_INT,          /* int64_t, not negative */
+  TERCEL_CLI_NUMBER,       /* double */
+  TERCEL_CLI_MAYBE_NUMBER, /* double; -1 without "=VALUE" */
+  TERCEL_CLI_BYTES,        /* int64_t; K, M, G and T are powers of 1024 */
+  TERCEL_CLI_LIST          /* tercel_cli_list; may be given several times */
 } tercel_cli_type;
 
 typedef struct tercel_cli_option {
@@ -85,14 +86,19 @@ typedef struct tercel_cli_engine {
   tercel_cli_list dims;           /* NAME=VALUE */
   tercel_cli_list allow_external; /* folders */
   tercel_cli_list plugins;
-  const char *disable_passes;
+  const char *disable_passes, *timing_cache;
   int64_t max_memory;
+  double tune; /* seconds */
   bool no_optimize, no_mmap, check, deterministic;
   tercel_cli_list min_shapes, opt_shapes, max_shapes; /* the n-th of each: profile n */
   bool count_savings, verify;                         /* set by subcommands */
 } tercel_cli_engine;
 
 extern const tercel_cli_option tercel_cli_engine_options[];
+
+/* tune.c: shows how far tuning has got; interrupted (Ctrl-C) it ends early, and what was measured counts. */
+void tercel_cli_watch_tuning(tercel_engine_options *options);
+void tercel_cli_end_tuning(void);
 
 /* The operators that plugins register; NULL without plugins.  A plugin stays loaded until the process ends. */
 tercel_status tercel_cli_load_plugins(const tercel_cli_list *paths, tercel_operators **out, tercel_error *err);

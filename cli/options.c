@@ -46,7 +46,12 @@ static void print_wrapped(const char *text, int column) {
 
 static void print_option(const tercel_cli_option *option) {
   char left[80];
-  snprintf(left, sizeof left, "  --%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+  const bool maybe = option->type == TERCEL_CLI_MAYBE_NUMBER;
+  snprintf(left, sizeof left, "  --%s%s%s%s", option->name,
+           maybe           ? "[="
+           : option->value ? " "
+                           : "",
+           option->value ? option->value : "", maybe ? "]" : "");
   printf("%-*s", HELP_COLUMN, left);
   if (strlen(left) + 1 > HELP_COLUMN) printf("\n%*s", HELP_COLUMN, "");
   print_wrapped(option->help, HELP_COLUMN);
@@ -104,6 +109,9 @@ static const char *store(const tercel_cli_option *option, const char *value, voi
   case TERCEL_CLI_INT:
     return tercel_parse_i64(value, strlen(value), variable) && *(int64_t *)variable >= 0 ? NULL
                                                                                          : "want a whole number from 0";
+  case TERCEL_CLI_MAYBE_NUMBER:
+    if (!value) return *(double *)variable = -1, NULL;
+    __attribute__((fallthrough));
   case TERCEL_CLI_NUMBER: return tercel_parse_f64(value, strlen(value), variable) ? NULL : "want a number";
   case TERCEL_CLI_BYTES: return parse_bytes(value, variable) ? NULL : "want a size such as 512M";
   case TERCEL_CLI_LIST:
@@ -130,7 +138,7 @@ static int parse_option(const tercel_cli_usage *usage, int argc, char **argv, in
     return tercel_cli_fail_usage(usage->command, "no option '%.*s'", (int)(name - argument) + (int)length, argument);
   if (option->type == TERCEL_CLI_FLAG && value)
     return tercel_cli_fail_usage(usage->command, "--%s takes no value", option->name);
-  if (option->type != TERCEL_CLI_FLAG && !value) {
+  if (option->type != TERCEL_CLI_FLAG && option->type != TERCEL_CLI_MAYBE_NUMBER && !value) {
     if (*index + 1 == argc)
       return tercel_cli_fail_usage(usage->command, "--%s wants a value: %s", option->name, option->value);
     value = argv[++*index];

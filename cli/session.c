@@ -25,6 +25,12 @@ const tercel_cli_option tercel_cli_engine_options[] = {
      "the largest shapes, which tell the memory of a run", "maxShapes"},
     {"deterministic", TERCEL_CLI_FLAG, OPTION(deterministic), NULL,
      "the same bits whatever the number of threads, the batch and the CPU's level; slower", NULL},
+    {"tune", TERCEL_CLI_MAYBE_NUMBER, OPTION(tune), "SECONDS",
+     "measure which tactic of each step is fastest on this machine, for so long at most, 30 if not said; see "
+     "docs/tuning.md",
+     NULL},
+    {"timing-cache", TERCEL_CLI_TEXT, OPTION(timing_cache), "FILE",
+     "times of tactics: used if the file exists, and with --tune kept there", "timingCacheFile"},
     {"no-mmap", TERCEL_CLI_FLAG, OPTION(no_mmap), NULL, "read the model into memory instead of mapping it", NULL},
     {"allow-external", TERCEL_CLI_LIST, OPTION(allow_external), "DIR",
      "let the model's external data lie in DIR, too, as where a model cache keeps links; may be given again", NULL},
@@ -32,6 +38,9 @@ const tercel_cli_option tercel_cli_engine_options[] = {
      "operators of your own, see docs/custom-operators.md; its code runs with your rights", NULL},
     {"check", TERCEL_CLI_FLAG, OPTION(check), NULL, "verify the graph between passes", NULL},
     {0}};
+
+/* Of --tune without a number. */
+static const double default_tune_seconds = 30;
 
 static double ms_since(int64_t start_ns) { return (double)(tercel_time_ns() - start_ns) / 1e6; }
 
@@ -71,7 +80,7 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
   const int64_t start = tercel_time_ns();
   for (int i = 0; i < options->dims.count; i++) TERCEL_CHECK(parse_dim(options->dims.items[i], &names, &dims[i], err));
   TERCEL_CHECK(tercel_cli_read_profiles(options, &names, &profiles, &num_profiles, err));
-  const tercel_engine_options engine_options = {
+  tercel_engine_options engine_options = {
       .size = sizeof engine_options,
       .num_threads = options->threads > INT32_MAX ? INT32_MAX : (int)options->threads,
       .no_optimize = options->no_optimize,
@@ -80,6 +89,8 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
       .num_dims = (size_t)options->dims.count,
       .max_memory = (uint64_t)options->max_memory,
       .check = options->check,
+      .tune_seconds = options->tune < 0 ? default_tune_seconds : options->tune,
+      .timing_cache_path = options->timing_cache,
       .deterministic = options->deterministic,
       .count_savings = options->count_savings,
       .verify = options->verify,
@@ -87,7 +98,10 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
       .num_profiles = num_profiles,
   };
   const tercel_context_options context_options = {.size = sizeof context_options, .profile = profile};
-  TERCEL_CHECK(tercel_engine_build(session->model, &engine_options, &session->engine, err));
+  tercel_cli_watch_tuning(&engine_options);
+  status = tercel_engine_build(session->model, &engine_options, &session->engine, err);
+  tercel_cli_end_tuning();
+  if (status != TERCEL_OK) goto done;
   TERCEL_CHECK(tercel_context_create(session->engine, &context_options, &session->context, err));
   session->build_ms = ms_since(start);
 done:

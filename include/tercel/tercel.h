@@ -239,11 +239,12 @@ typedef struct tercel_model_info {
 TERCEL_API tercel_status tercel_model_get_info(const tercel_model *model, tercel_model_info *info, tercel_error *err);
 
 typedef enum tercel_print {
-  TERCEL_PRINT_TEXT,      /* tercel's text form of the graph, which can be read back */
-  TERCEL_PRINT_DOT,       /* for Graphviz */
-  TERCEL_PRINT_OPERATORS, /* one line an operator: name, count */
-  TERCEL_PRINT_PLAN,      /* engines: steps with tactic, shapes, memory */
-  TERCEL_PRINT_DECISIONS, /* engines: what each pass did and what it refused, with the reason */
+  TERCEL_PRINT_TEXT,         /* tercel's text form of the graph, which can be read back */
+  TERCEL_PRINT_DOT,          /* for Graphviz */
+  TERCEL_PRINT_OPERATORS,    /* one line an operator: name, count */
+  TERCEL_PRINT_PLAN,         /* engines: steps with tactic, shapes, memory */
+  TERCEL_PRINT_DECISIONS,    /* engines: what each pass did and what it refused, with the reason */
+  TERCEL_PRINT_TIMING_CACHE, /* engines: the times that its tactics are chosen by, as a timing cache */
   TERCEL_PRINT_DOT_FOLDED /* for Graphviz; of a graph with many nodes, those whose names share a scope ("/encoder/") are one box */
 } tercel_print;
 
@@ -312,6 +313,18 @@ typedef struct tercel_shape_profile {
   size_t num_shapes;
 } tercel_shape_profile;
 
+/* How far tuning has got.  Steps that are alike are measured once and count once. */
+typedef struct tercel_tune_progress {
+  size_t done, total;
+  double seconds, budget; /* passed, given */
+  double before_us,
+      after_us; /* what the steps measured so far take in a run: with the tactics that were estimated to be best, with the best */
+  const char *step; /* measured last, as the timing cache calls it */
+} tercel_tune_progress;
+
+/* Not 0: no more, please; what was measured counts. */
+typedef int (*tercel_tune_fn)(const tercel_tune_progress *progress, void *user);
+
 typedef struct tercel_engine_options {
   size_t size;
   int num_threads;            /* 0: as many as the process may use (affinity and CPU quota) */
@@ -330,6 +343,14 @@ typedef struct tercel_engine_options {
    * that the model takes, and kernels are chosen for shapes as they come. */
   const tercel_shape_profile *profiles;
   size_t num_profiles;
+  /* Tuning (docs/tuning.md): 0: estimates choose the tactics of steps, unless the timing cache has times for them; more: what the
+   * cache lacks is measured on this machine, for so many seconds at most. */
+  double tune_seconds;
+  const char *timing_cache_path; /* read if it exists, and written after tuning; NULL: none */
+  const char *timing_cache;      /* text of such a file, used besides; NULL: none */
+  tercel_tune_fn tune_progress;  /* called on the building thread; NULL: nobody listens */
+  void *tune_user;
+  int keep_weights; /* 1: weights that tactics other than those chosen would pack stay in memory, for tuning in the background */
 } tercel_engine_options;
 
 /* Optimizes the model and plans it for this machine.  The model may be destroyed afterwards. */
@@ -386,6 +407,31 @@ typedef struct tercel_work {
 /* The graph before and after the optimizer; bytes and flops are 0 unless count_savings was set.  Those before are those after with
  * all that was saved. */
 TERCEL_API void tercel_engine_get_work(const tercel_engine *engine, tercel_work *before, tercel_work *after);
+
+/* Goes on tuning in a thread of its own, of the lowest priority, while contexts run: each begins to use what was found between two of its
+ * runs.  Results stay as exact as they were, but sums may be rounded in another order.  Ends by itself when there is nothing to win or the
+ * time is over, and with the engine.  One at a time: INVALID_ARGUMENT while one runs. */
+typedef struct tercel_background_options {
+  size_t size;
+  double seconds;                /* 0: a minute */
+  const char *timing_cache_path; /* written at the end, with what the engine knew before; NULL: no file */
+} tercel_background_options;
+
+TERCEL_API tercel_status tercel_engine_tune_in_background(tercel_engine *engine,
+                                                          const tercel_background_options *options, tercel_error *err);
+
+typedef struct tercel_tuning_info {
+  size_t size;
+  int running;        /* 1: a thread is at it */
+  size_t done, total; /* as in tercel_tune_progress */
+  double before_us, after_us;
+  size_t num_swaps; /* choices that became others */
+} tercel_tuning_info;
+
+/* May be called from any thread at any time. */
+TERCEL_API tercel_status tercel_engine_get_tuning(tercel_engine *engine, tercel_tuning_info *info, tercel_error *err);
+/* Waits until the thread has ended; what it found stays.  Nothing to do when there is none. */
+TERCEL_API tercel_status tercel_engine_stop_tuning(tercel_engine *engine, tercel_error *err);
 
 /* ---- context ------------------------------------------------------------------------------------------------------- */
 

@@ -181,7 +181,7 @@ static void prepare_steps(void *arg, int64_t begin, int64_t end, int thread) {
 static void gather_step(const tercel_step *step, int depth, void *user) {
   (void)depth;
   preparation *const p = user;
-  if (step->kernel != NULL && step->kernel->prepare != NULL) p->steps[p->count++] = step;
+  if (step->kernel != NULL && tercel_kernel_has_state(step->kernel)) p->steps[p->count++] = step;
 }
 
 /* On the pool; users' operators on this thread, which may hold what they need (Python's lock). */
@@ -207,7 +207,7 @@ static bool may_be_looked_at(const tercel_tensor *t) {
 
 static bool has_unpacked_tactics(const tercel_tactics *tactics) {
   for (uint32_t i = 0; i < tactics->count; ++i)
-    if (tactics->packings[i] == NULL && tactics->kernels[i]->prepare != NULL) return true;
+    if (tactics->packings[i] == NULL && tercel_kernel_has_state(tactics->kernels[i])) return true;
   return false;
 }
 
@@ -227,22 +227,33 @@ static void forget_packed(const tercel_step *step, bool keep_weights) {
   }
 }
 
-/* Steps show what they run with. */
-static size_t settle(tercel_plan *plan, bool keep_weights) {
-  plan->packed_bytes = 0;
+void tercel_plan_settle(tercel_plan *plan) {
+  size_t packed_bytes = 0;
   for (uint32_t s = 0; s < plan->num_steps; ++s) {
     tercel_step *const step = &plan->steps[s];
     tercel_tactics *const tactics = step->tactics;
-    if (tactics != NULL) {
+    if (tactics != NULL && (tactics->count > 1 || step->state.data == NULL)) {
       const tercel_packing *const packing = tactics->packings[tactics->chosen];
       step->kernel = tactics->kernels[tactics->chosen];
       step->state = packing != NULL ? packing->state : (tercel_kernel_state){0};
-      forget_packed(step, keep_weights);
     }
-    plan->packed_bytes += step->state.packed_bytes;
-    for (uint32_t i = 0; i < step->num_plans; ++i) plan->packed_bytes += settle(step->plans[i], keep_weights);
+    packed_bytes += step->state.packed_bytes;
+    for (uint32_t i = 0; i < step->num_plans; ++i) {
+      tercel_plan_settle(step->plans[i]);
+      packed_bytes += step->plans[i]->packed_bytes;
+    }
   }
-  return plan->packed_bytes;
+  plan->packed_bytes = packed_bytes;
+}
+
+static void forget_step(const tercel_step *step, int depth, void *user) {
+  (void)depth;
+  if (step->tactics != NULL) forget_packed(step, *(const bool *)user);
+}
+
+void tercel_plan_forget_weights(const tercel_plan *plan) {
+  bool keep = false;
+  tercel_plan_visit(plan, forget_step, &keep);
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------------------- */
@@ -310,7 +321,9 @@ tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *back
     destroy_shared(lower.shared);
     return status;
   }
-  settle(plan, options->keep_weights);
+  tercel_plan_settle(plan);
+  bool keep = options->keep_weights;
+  tercel_plan_visit(plan, forget_step, &keep);
   report_reference(plan);
   *out = plan;
   return TERCEL_OK;
@@ -332,7 +345,7 @@ tercel_status tercel_plan_choose_tactic(const tercel_plan *plan, const tercel_st
   const uint32_t index =
       tactics->has_free_dims ? tercel_tactics_choose(tactics, step->node, rules, in, out, true, NULL) : tactics->chosen;
   const tercel_kernel *const kernel = tactics->kernels[index];
-  if (tactics->packings[index] == NULL && kernel->prepare != NULL) {
+  if (tactics->packings[index] == NULL && tercel_kernel_has_state(kernel)) {
     tercel_packing *packing = NULL;
     status = tercel_packing_create(kernel, step->node, &rules->target, &packing, err);
     if (status == TERCEL_OK) tercel_tactics_install(tactics, index, packing);

@@ -16,8 +16,8 @@ typedef struct tercel_step {
   const tercel_node *node;
   const tercel_kernel *kernel; /* NULL: run by the executor (control flow, sequences, optionals) */
   tercel_kernel_state state;   /* the packing's that the kernel runs with: the step's tactics hold it */
-  /* kernel and state are the tactic for nominal shapes.  They and the tactics change when a plan is tuned: who can't rule that out asks
-   * tercel_plan_choose_tactic or tercel_step_tactic. */
+  /* kernel and state are the tactic for nominal shapes.  Where there are several they change when a plan is tuned: who can't rule that out asks
+   * tercel_plan_choose_tactic, tercel_step_tactic or tercel_step_kernel. */
   tercel_tactics *tactics; /* owned; NULL: run by the executor */
   tercel_plan **plans;     /* of the node's subgraphs */
   uint32_t num_plans;
@@ -37,6 +37,8 @@ typedef struct tercel_plan_shared {
   tercel_tactic_rules rules;
   pthread_mutex_t mutex;  /* of the steps' tactics */
   atomic_uint generation; /* moves when tactics have changed: contexts bind anew */
+  _Atomic(struct tercel_tuning *)
+      tuning; /* that goes on beside contexts, which apply what it finds (tune.h); NULL: none */
 } tercel_plan_shared;
 
 struct tercel_plan {
@@ -45,9 +47,9 @@ struct tercel_plan {
   tercel_plan_shared *shared; /* owned by the outermost */
   tercel_step *steps;
   uint32_t num_steps;
-  tercel_life *lives;  /* by value id */
-  uint32_t num_rows;   /* steps of this plan and all below it, counted from rows[0] of the outermost */
-  size_t packed_bytes; /* by kernels, of this plan and all below it */
+  tercel_life *lives;          /* by value id */
+  uint32_t num_rows;           /* steps of this plan and all below it, counted from rows[0] of the outermost */
+  _Atomic size_t packed_bytes; /* by kernels, of this plan and all below it */
 };
 
 typedef struct tercel_plan_options {
@@ -72,6 +74,11 @@ void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
 const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node,
                                         const tercel_target *target);
 
+/* Steps show what they run with now: after tuning, with the plan's mutex held or while nobody else uses it. */
+void tercel_plan_settle(tercel_plan *plan);
+/* Once nothing else will be packed: weights that steps don't read leave the memory, even if they were to be kept. */
+void tercel_plan_forget_weights(const tercel_plan *plan);
+
 /* A tactic to run a step with. */
 typedef struct tercel_choice {
   const tercel_kernel *kernel;
@@ -83,6 +90,11 @@ typedef struct tercel_choice {
 tercel_status tercel_plan_choose_tactic(const tercel_plan *plan, const tercel_step *step,
                                         const tercel_tensor *const *in, const tercel_tensor *const *out,
                                         tercel_choice *choice, tercel_error *err);
+
+/* Some kernel of the step's, for what all of its tactics have alike (inplace); NULL: run by the executor. */
+static inline const tercel_kernel *tercel_step_kernel(const tercel_step *step) {
+  return step->tactics != NULL ? step->tactics->kernels[0] : NULL;
+}
 
 /* What runs a step, for reports: the kernel's name; "view" where the output is told to lie in the input; "executor" for control steps. */
 const char *tercel_step_tactic(const tercel_step *step);

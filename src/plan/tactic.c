@@ -109,27 +109,27 @@ void tercel_tactics_deinit(tercel_tactics *tactics) {
   *tactics = (tercel_tactics){0};
 }
 
-static bool share(const tercel_kernel *a, const tercel_kernel *b) {
+bool tercel_kernels_share(const tercel_kernel *a, const tercel_kernel *b) {
   return a == b || (a->packing != NULL && b->packing != NULL && strcmp(a->packing, b->packing) == 0);
 }
 
 void tercel_tactics_install(tercel_tactics *tactics, uint32_t index, tercel_packing *packing) {
   for (uint32_t i = 0; i < tactics->count; ++i) {
-    if (tactics->packings[i] != NULL || !share(tactics->kernels[i], tactics->kernels[index])) continue;
+    if (tactics->packings[i] != NULL || !tercel_kernels_share(tactics->kernels[i], tactics->kernels[index])) continue;
     tactics->packings[i] = tercel_packing_retain(packing);
   }
 }
 
 void tercel_tactics_drop_others(tercel_tactics *tactics, uint32_t keep) {
   for (uint32_t i = 0; i < tactics->count; ++i) {
-    if (share(tactics->kernels[i], tactics->kernels[keep])) continue;
+    if (tercel_kernels_share(tactics->kernels[i], tactics->kernels[keep])) continue;
     tercel_packing_release(tactics->packings[i]);
     tactics->packings[i] = NULL;
   }
 }
 
 static bool is_prepared(const tercel_tactics *tactics, uint32_t i) {
-  return tactics->packings[i] != NULL || tactics->kernels[i]->prepare == NULL;
+  return tactics->packings[i] != NULL || !tercel_kernel_has_state(tactics->kernels[i]);
 }
 
 bool tercel_node_has_constants(const tercel_node *node) {

@@ -22,6 +22,11 @@ typedef struct tercel_packing {
   tercel_kernel_state state;
 } tercel_packing;
 
+/* Kernels without a state run without a packing. */
+static inline bool tercel_kernel_has_state(const tercel_kernel *kernel) {
+  return kernel->prepare != NULL || kernel->packer != NULL;
+}
+
 /* Prepares one; the caller's reference. */
 tercel_status tercel_packing_create(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
                                     tercel_packing **out, tercel_error *err);
@@ -61,6 +66,8 @@ void tercel_tactics_deinit(tercel_tactics *tactics);
 uint32_t tercel_tactics_choose(const tercel_tactics *tactics, const tercel_node *node, const tercel_tactic_rules *rules,
                                const tercel_tensor *const *in, const tercel_tensor *const *out, bool only_prepared,
                                bool *tuned_out);
+/* One packing serves both. */
+bool tercel_kernels_share(const tercel_kernel *a, const tercel_kernel *b);
 /* Lets the tactic, and those that share its packing, run with it: a reference each. */
 void tercel_tactics_install(tercel_tactics *tactics, uint32_t index, tercel_packing *packing);
 /* Gives the packings of all tactics back but of those that share that of `keep`. */

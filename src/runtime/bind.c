@@ -284,7 +284,8 @@ static bool has_data(const tercel_tensor *tensor) { return tensor->data != NULL 
 
 static bool can_evaluate(const tercel_step_facts *facts) {
   const tercel_node *const node = facts->step->node;
-  if (node->op->eval == NULL || node->op->flags & (TERCEL_OP_CONTROL | TERCEL_OP_IMPURE | TERCEL_OP_STATEFUL | TERCEL_OP_DATA_DEPENDENT))
+  if (node->op->eval == NULL ||
+      node->op->flags & (TERCEL_OP_CONTROL | TERCEL_OP_IMPURE | TERCEL_OP_STATEFUL | TERCEL_OP_DATA_DEPENDENT))
     return false;
   for (uint32_t i = 0; i < node->num_inputs; ++i) {
     if (facts->in[i] == NULL) continue;

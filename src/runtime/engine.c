@@ -69,12 +69,19 @@ static tercel_status optimize(tercel_engine *engine, const tercel_engine_options
 
 /* Constants that kernels packed are dropped, unless they are to be read again by reference kernels. */
 static tercel_status plan(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
+  tercel_profile_at opt = {&engine->profiles, engine->graph, 0, TERCEL_PROFILE_OPT};
+  const bool has_profile = engine->profiles.count > 0, is_tuned = options->tune_seconds > 0;
   const tercel_plan_options wanted = {
       .target = {.num_threads = tercel_pool_num_threads(engine->pool), .deterministic = options->deterministic != 0},
-      .pool = engine->pool};
+      .pool = engine->pool,
+      .size_of = has_profile ? tercel_profile_value_of : NULL,
+      .size_user = &opt,
+      .cache = engine->cache,
+      .keep_weights = options->keep_weights != 0 || is_tuned};
   tercel_held_constants held = {0};
   if (options->verify) TERCEL_TRY(tercel_constants_hold(engine->graph, &held, err));
-  const tercel_status status = tercel_plan_create(engine->graph, tercel_cpu_backend(), &wanted, &engine->plan, err);
+  tercel_status status = tercel_plan_create(engine->graph, tercel_cpu_backend(), &wanted, &engine->plan, err);
+  if (status == TERCEL_OK && is_tuned) status = tercel_engine_tune(engine, options, err);
   tercel_constants_restore(&held);
   return status;
 }
@@ -87,6 +94,7 @@ static tercel_status build(tercel_engine *engine, const tercel_graph *graph, con
   TERCEL_TRY(tercel_graph_verify(engine->graph, err));
   if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
   TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
+  TERCEL_TRY(tercel_engine_read_times(engine, options, err));
   TERCEL_TRY(plan(engine, options, err));
   tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
   TERCEL_TRY(tercel_interface_init(engine->graph, &engine->interface, err));
@@ -104,6 +112,7 @@ tercel_status tercel_engine_build(const tercel_model *model, const tercel_engine
   tercel_engine *const engine = tercel_zalloc(sizeof *engine);
   if (engine == NULL) return tercel_fail_memory(err, sizeof *engine, "an engine");
   atomic_init(&engine->refs, 1);
+  pthread_mutex_init(&engine->background_mutex, NULL);
   engine->max_memory = options->max_memory;
   engine->operators = tercel_operators_retain(model->operators);
   const tercel_status status = build(engine, model->imported.graph, options, err);
@@ -122,7 +131,10 @@ tercel_engine *tercel_engine_retain(tercel_engine *engine) {
 
 void tercel_engine_destroy(tercel_engine *engine) {
   if (engine == NULL || atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) > 1) return;
+  tercel_background_destroy(engine->background);
+  pthread_mutex_destroy(&engine->background_mutex);
   tercel_plan_destroy(engine->plan);
+  tercel_timing_cache_destroy(engine->cache);
   tercel_profiles_deinit(&engine->profiles);
   tercel_graph_destroy(engine->graph);
   tercel_operators_destroy(engine->operators);
@@ -166,6 +178,12 @@ tercel_status tercel_engine_print(const tercel_engine *engine, tercel_print what
   if (what == TERCEL_PRINT_DECISIONS) {
     tercel_decisions_print(&engine->decisions, &text);
     return tercel_hand_out_text(&text, text_out, err);
+  }
+  if (what == TERCEL_PRINT_TIMING_CACHE) {
+    const tercel_status printed = tercel_timing_cache_print(engine->cache, &text, err);
+    if (printed == TERCEL_OK) return tercel_hand_out_text(&text, text_out, err);
+    tercel_text_deinit(&text);
+    return printed;
   }
   if (what != TERCEL_PRINT_PLAN) return tercel_print_graph(engine->graph, what, text_out, err);
   const tercel_status status = tercel_print_plan(engine, &text, err);

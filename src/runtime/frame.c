@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "plan/tune.h"
+
 enum { BINDINGS_PER_SEGMENT = 16 }; /* kept by a frame; the least recently used goes first */
 
 tercel_status tercel_frame_create(tercel_runner *runner, const tercel_plan *plan, tercel_frame **out,
@@ -290,9 +292,11 @@ tercel_status tercel_frame_check_inputs(const tercel_frame *frame, tercel_error 
 }
 
 /* Bindings of an older choice of tactics are no longer wanted; what they hold is given back. */
-static void follow_tactics(tercel_frame *frame) {
+static tercel_status follow_tactics(tercel_frame *frame, tercel_error *err) {
+  tercel_tuning *const tuning = atomic_load_explicit(&frame->plan->shared->tuning, memory_order_acquire);
+  if (tuning != NULL && tercel_tuning_has_found(tuning)) TERCEL_TRY(tercel_tuning_apply(tuning, err));
   const unsigned now = atomic_load_explicit(&frame->plan->shared->generation, memory_order_acquire);
-  if (frame->generation == now) return;
+  if (frame->generation == now) return TERCEL_OK;
   frame->generation = now;
   for (tercel_binding *binding = frame->bindings, *next; binding != NULL; binding = next) {
     next = binding->next;
@@ -300,11 +304,12 @@ static void follow_tactics(tercel_frame *frame) {
   }
   frame->bindings = NULL;
   frame->num_bindings = 0;
+  return TERCEL_OK;
 }
 
 tercel_status tercel_frame_run(tercel_frame *frame, tercel_error *err) {
   ++frame->clock;
-  follow_tactics(frame);
+  TERCEL_TRY(follow_tactics(frame, err));
   frame->peak_bytes = 0;
   frame->last = NULL;
   TERCEL_TRY(tercel_frame_check_inputs(frame, err));

@@ -159,7 +159,8 @@ static bool may_overwrite(tercel_binder *b, const tercel_step_facts *facts, uint
     if (j == i || node->inputs[j] == NULL) continue;
     const tercel_slot *const other = &b->slots[node->inputs[j]->id];
     if (other->place != TERCEL_PLACE_PIECE || root_of(b, other->piece) != root) continue;
-    if (node->inputs[j] != node->inputs[i] || j >= 32 || !(facts->step->kernel->inplace & (1u << j))) return false;
+    if (node->inputs[j] != node->inputs[i] || j >= 32 || !(tercel_step_kernel(facts->step)->inplace & (1u << j)))
+      return false;
   }
   return true;
 }
@@ -168,11 +169,12 @@ static tercel_status place_on_input(tercel_binder *b, const tercel_step_facts *f
   const tercel_node *const node = facts->step->node;
   const tercel_value *const value = node->outputs[0];
   *done = false;
-  if (facts->step->kernel == NULL || facts->step->kernel->inplace == 0 || value == NULL) return TERCEL_OK;
+  const tercel_kernel *const kernel = tercel_step_kernel(facts->step);
+  if (kernel == NULL || kernel->inplace == 0 || value == NULL) return TERCEL_OK;
   tercel_tensor *tensor = NULL;
   TERCEL_TRY(make_tensor(b, node, 0, &facts->out[0], &tensor, err));
   for (uint32_t i = 0; i < node->num_inputs && i < 32; ++i) {
-    if (!(facts->step->kernel->inplace & (1u << i)) || node->inputs[i] == NULL) continue;
+    if (!(kernel->inplace & (1u << i)) || node->inputs[i] == NULL) continue;
     if (!may_overwrite(b, facts, i, tensor)) continue;
     tercel_slot slot = b->slots[node->inputs[i]->id];
     if (output_of(b, value) != TERCEL_NO_PIECE && !is_free_piece(b, &slot)) continue;
@@ -299,7 +301,7 @@ static tercel_status bind_kernel(tercel_binder *b, const tercel_step_facts *fact
                                  tercel_error *err) {
   const tercel_node *const node = facts->step->node;
   tercel_kernel_run *const run = &step->bound.run;
-  const bool is_own = run->kernel == facts->step->kernel;
+  const bool is_own = run->kernel == tercel_step_kernel(facts->step);
   if (is_own && facts->step->tactics->count == 1) run->state = facts->step->state.data;
   if (run->kernel->bind == NULL && (!is_own || facts->step->tactics->count == 1)) return TERCEL_OK;
   const size_t count = run->num_inputs + run->num_outputs;
@@ -314,7 +316,7 @@ static tercel_status bind_kernel(tercel_binder *b, const tercel_step_facts *fact
     if (!is_input || b->slots[node->inputs[i]->id].place != TERCEL_PLACE_KNOWN) tensors[i].data = NULL;
     operands[i] = &tensors[i];
   }
-  if (run->kernel == facts->step->kernel) TERCEL_TRY(choose_tactic(b, facts->step, operands, &step->bound, err));
+  if (is_own && facts->step->tactics->count > 1) TERCEL_TRY(choose_tactic(b, facts->step, operands, &step->bound, err));
   if (run->kernel->bind == NULL) return TERCEL_OK;
   tercel_kernel_binding made = {0};
   const tercel_status status = run->kernel->bind(run->kernel, node, run->state, operands, operands + run->num_inputs,
@@ -342,7 +344,7 @@ tercel_status tercel_binder_place(tercel_binder *b, const tercel_step_facts *fac
     if (node->outputs[i] != NULL && node->outputs[i]->type.kind == TERCEL_TYPE_TENSOR)
       TERCEL_TRY(place_new(b, facts, i, err));
   tercel_draft *step = NULL;
-  TERCEL_TRY(draft(b, facts, facts->step->kernel, &step, err));
+  TERCEL_TRY(draft(b, facts, tercel_step_kernel(facts->step), &step, err));
   if (joined) step->bound.fn = join;
   return step->bound.fn != NULL && !joined ? bind_kernel(b, facts, step, err) : TERCEL_OK;
 }
@@ -363,7 +365,7 @@ static tercel_status dynamic_memory(void *user, size_t output, tercel_tensor *te
 static const tercel_kernel *dynamic_kernel(const tercel_step *step) {
   const tercel_op *const op = step->node->op;
   if (op->flags & TERCEL_OP_CONTROL) return NULL;
-  return op->flags & TERCEL_OP_DATA_DEPENDENT ? step->kernel : tercel_reference_kernel();
+  return op->flags & TERCEL_OP_DATA_DEPENDENT ? tercel_step_kernel(step) : tercel_reference_kernel();
 }
 
 tercel_status tercel_binder_place_dynamic(tercel_binder *b, const tercel_step_facts *facts, tercel_error *err) {

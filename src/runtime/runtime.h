@@ -1,12 +1,14 @@
 /* runtime: models, engines and contexts; what tercel.h declares of them.  Knows plan, optimize, backends, import, ops, ir and base.
  *
  *   model.c    a file's graph          frame.h    running a plan (read this first)
+ *   tuning.c   tactics measured, before and beside runs
  *   engine.c   graph to plan           bind.c, place.c, finish.c    shapes to memory
  *   context.c  one run's state         control.c, sequence.c        steps without kernels
  *   check.c    what is wrong with a file, without an engine; memory_plan.c    what a run takes, without running */
 #ifndef TERCEL_RUNTIME_RUNTIME_H
 #define TERCEL_RUNTIME_RUNTIME_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "import/import.h"
@@ -56,6 +58,9 @@ struct tercel_engine {
   tercel_profiles profiles; /* none: any shape */
   tercel_plan *plan;
   tercel_pool *pool;
+  tercel_timing_cache *cache; /* that the plan goes by */
+  pthread_mutex_t background_mutex;
+  struct tercel_background *background; /* tuning beside contexts; NULL: there never was any */
   uint64_t max_memory;
   uint64_t mapped_bytes;
   tercel_decisions decisions;
@@ -92,6 +97,13 @@ typedef struct tercel_held_constants {
 
 tercel_status tercel_constants_hold(const tercel_graph *graph, tercel_held_constants *out, tercel_error *err);
 void tercel_constants_restore(tercel_held_constants *held);
+
+/* tuning.c: times from the options' file and text; NULL for none. */
+tercel_status tercel_engine_read_times(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err);
+/* Measures as the options say, and writes the file. */
+tercel_status tercel_engine_tune(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err);
+/* Ends what goes on in the background.  NULL is fine. */
+void tercel_background_destroy(struct tercel_background *background);
 
 /* print.c: the plan as text, with memory where shapes are known without a run. */
 tercel_status tercel_print_plan(const tercel_engine *engine, tercel_text *text, tercel_error *err);

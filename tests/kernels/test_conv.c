@@ -48,10 +48,10 @@ static check_node *make(const conv_case *c, uint64_t stream) {
   return check;
 }
 
-static const tercel_kernel *const kernels[] = {&tercel_kernel_conv_vector,        &tercel_kernel_conv_depthwise,
-                                               &tercel_kernel_conv_winograd,      &tercel_kernel_conv_gemm,
-                                               &tercel_kernel_conv_nhwc,          &tercel_kernel_conv_depthwise_nhwc,
-                                               &tercel_kernel_conv_transpose_gemm};
+static const tercel_kernel *const kernels[] = {&tercel_kernel_conv_vector,         &tercel_kernel_conv_depthwise,
+                                               &tercel_kernel_conv_winograd,       &tercel_kernel_conv_direct,
+                                               &tercel_kernel_conv_gemm,           &tercel_kernel_conv_nhwc,
+                                               &tercel_kernel_conv_depthwise_nhwc, &tercel_kernel_conv_transpose_gemm};
 enum { NUM_KERNELS = sizeof kernels / sizeof *kernels };
 
 /* Sums of k products in [-1, 1) reach sqrt(k), and each addition rounds: a random walk whose far end is k half ULP of 1; and the epilogue's few.

@@ -10,7 +10,7 @@ typedef struct binding {
   tercel_conv_geometry g;
   tercel_conv_view view;
   tercel_gemm_plan plan;
-  tercel_conv_direct direct; /* instead of the plan, for conv.direct */
+  tercel_conv_direct direct; /* of conv.direct, whose operands are the plan's */
   tercel_epilogue_binding epilogue;
   size_t epilogue_at; /* in the workspace */
 } binding;
@@ -129,13 +129,10 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   TERCEL_TRY(tercel_conv_get_geometry(node, in[TERCEL_CONV_X], in[TERCEL_CONV_W], g, err));
   TERCEL_TRY(tercel_epilogue_bind(&s->epilogue, in + TERCEL_CONV_FIRST_EXTRA, out[0], 1, 2, &b->epilogue, err));
   b->view = tercel_conv_get_view(g);
-  if (kernel->variant == direct) {
+  b->plan = make_plan(s->gemm, g, s->packed != NULL, target->num_threads);
+  if (kernel->variant == direct)
     TERCEL_TRY(tercel_conv_direct_bind(s->gemm, s->conv, g, target->num_threads, arena, &b->direct, err));
-    b->epilogue_at = b->direct.workspace_bytes;
-  } else {
-    b->plan = make_plan(s->gemm, g, s->packed != NULL, target->num_threads);
-    b->epilogue_at = b->plan.workspace_bytes;
-  }
+  b->epilogue_at = kernel->variant == direct ? b->direct.workspace_bytes : b->plan.workspace_bytes;
   result->data = b;
   result->workspace_bytes = b->epilogue_at + b->epilogue.workspace_bytes;
   return TERCEL_OK;
@@ -227,6 +224,7 @@ const tercel_kernel tercel_kernel_conv_direct = {.name = "conv.direct",
                                                  .op = TERCEL_OP_CONV,
                                                  .variant = direct,
                                                  .supports = supports_direct,
+                                                 .packer = &packer.packer,
                                                  .prepare = prepare,
                                                  .release = tercel_conv_release,
                                                  .bind = bind,

@@ -35,7 +35,8 @@ double tercel_conv_direct_cost(const tercel_gemm_kernels *gemm, const tercel_con
   const int64_t halo = (v.y.kernel - 1) * v.y.dilation / v.y.stride, channels = g->in_channels / g->group;
   const int64_t row_floats = channels * tercel_conv_plane_row_floats(&v), outer = g->batch * g->group;
   if (row_floats * (halo + 1) * (int64_t)sizeof(float) > too_many_planes_bytes) return INFINITY;
-  const double m = (double)(g->out_channels / g->group), k = (double)(channels * g->kernel_size);
+  const int64_t out_channels = g->out_channels / g->group;
+  const double m = (double)out_channels, k = (double)(channels * g->kernel_size);
   const double rows = (double)v.y.output, width = (double)v.x.output;
   const double bands = ceil(rows / (double)rows_of_band(&v, channels, outer, num_threads));
   const double copied = (double)row_floats * (rows + bands * (double)halo);

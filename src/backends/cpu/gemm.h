@@ -80,8 +80,8 @@ void tercel_gemm_run_all(const tercel_gemm_run *run, void *workspace, tercel_poo
 
 /* Nanoseconds of one thread for the register tiles of a product, its operands in near caches: how rows and columns fill the tiles counts. */
 double tercel_gemm_tiles_cost(const tercel_gemm_kernels *kernels, double m, double n, double k);
-/* Nanoseconds that a planned run is expected to take, with what it reads and packs. */
-double tercel_gemm_plan_cost(const tercel_gemm_plan *plan, double pack_b_ns, int num_threads);
+/* Nanoseconds that a planned run is expected to take, with what it reads and packs; called_ns: of an element that pack_b packs. */
+double tercel_gemm_plan_cost(const tercel_gemm_plan *plan, double called_ns, int num_threads);
 
 /* Makes one product of many (batch 1, rows of all batches), when b is the same for all of them and a's rows follow each other. */
 void tercel_gemm_fold_batches(tercel_matmul_geometry *geometry);
