@@ -48,15 +48,56 @@ const char *tercel_describe_uses(const tercel_value *value, const tercel_node *r
   return tercel_reason(buffer, "'%.100s' is read %u times", value->name, value->num_uses);
 }
 
+/* The dim, cut where it is long. */
+static void print_dim(const tercel_dims *dims, tercel_dim dim, char out[48]) {
+  tercel_text text = {0};
+  tercel_dim_print(dims, dim, &text);
+  const bool is_long = text.length > 44;
+  snprintf(out, 48, "%.*s%s", is_long ? 41 : 44, text.data ? text.data : "?", is_long ? "..." : "");
+  tercel_text_deinit(&text);
+}
+
+/* Axes of `to` along which the value has size 1, or none, as a list: "2", "2 and 3". */
+static void list_axes(const tercel_shape *from, const tercel_shape *to, char out[64]) {
+  int count = 0, axes[TERCEL_MAX_RANK], length = 0;
+  for (int i = 0; i < to->rank; i++) {
+    const int j = i - (to->rank - from->rank);
+    if (j < 0 || (from->dims[j] == 1 && to->dims[i] != 1)) axes[count++] = i;
+  }
+  out[0] = 0;
+  for (int k = 0; k < count; k++)
+    length += snprintf(out + length, (size_t)(64 - length), "%s%d",
+                       k == 0          ? ""
+                       : k + 1 < count ? ", "
+                                       : " and ",
+                       axes[k]);
+}
+
 const char *tercel_describe_broadcast(const tercel_value *value, const tercel_value *to,
                                       char buffer[TERCEL_REASON_MAX]) {
-  tercel_text from_shape = {0}, to_shape = {0};
-  tercel_shape_print(value->graph->dims, &value->type.shape, &from_shape);
-  tercel_shape_print(to->graph->dims, &to->type.shape, &to_shape);
-  snprintf(buffer, TERCEL_REASON_MAX, "'%.80s' is broadcast from %.60s to %.60s", value->name,
-           from_shape.data ? from_shape.data : "?", to_shape.data ? to_shape.data : "?");
-  tercel_text_deinit(&from_shape);
-  tercel_text_deinit(&to_shape);
+  const tercel_shape *const from = &value->type.shape, *const result = &to->type.shape;
+  if (from->rank < 0 || result->rank < 0)
+    return tercel_reason(buffer, "the shape of '%.100s' is not known", from->rank < 0 ? value->name : to->name);
+  for (int i = from->rank > result->rank ? from->rank - result->rank : 0; i < from->rank; i++) {
+    char has[48], wanted[48];
+    const int at = i + result->rank - from->rank;
+    if (from->dims[i] == 1 || from->dims[i] == result->dims[at]) continue;
+    print_dim(value->graph->dims, from->dims[i], has);
+    print_dim(to->graph->dims, result->dims[at], wanted);
+    return tercel_reason(buffer, "'%.70s' is not known to be as large as the result along axis %d: %s and %s",
+                         value->name, at, has, wanted);
+  }
+  tercel_text shapes = {0};
+  tercel_shape_print(value->graph->dims, from, &shapes);
+  tercel_text_add(&shapes, " to ");
+  tercel_shape_print(to->graph->dims, result, &shapes);
+  char axes[64];
+  list_axes(from, result, axes);
+  if (shapes.data && shapes.length < 120)
+    snprintf(buffer, TERCEL_REASON_MAX, "'%.80s' is broadcast from %s", value->name, shapes.data);
+  else
+    snprintf(buffer, TERCEL_REASON_MAX, "'%.80s' is broadcast along axes %s of the result", value->name, axes);
+  tercel_text_deinit(&shapes);
   return buffer;
 }
 

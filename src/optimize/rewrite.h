@@ -21,7 +21,8 @@ const char *tercel_reason(char buffer[TERCEL_REASON_MAX], const char *format, ..
     __attribute__((format(printf, 2, 3)));
 /* Why the value can't be fused into `reader`, as a phrase for a refusal: "'conv_0_out' is also read by concat 'Concat_3'". */
 const char *tercel_describe_uses(const tercel_value *value, const tercel_node *reader, char buffer[TERCEL_REASON_MAX]);
-/* Why it can't be fused where the result is `to`: "'bias' is broadcast from [4] to [n, 4]". */
+/* Why it can't be fused where the result is `to`: "'bias' is broadcast from [4] to [n, 4]", or "'x' is not known to be as large as the
+ * result along axis 1: h and 2*w". */
 const char *tercel_describe_broadcast(const tercel_value *value, const tercel_value *to,
                                       char buffer[TERCEL_REASON_MAX]);
 
