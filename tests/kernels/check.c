@@ -26,6 +26,17 @@ void check_levels(void (*fn)(tercel_cpu_level level, void *arg), void *arg) {
   assert_ok(tercel_cpu_set_level(best, &err), &err);
 }
 
+uint64_t check_hash(const tercel_tensor *tensor) {
+  const size_t each = (size_t)(tercel_dtype_bits(tensor->dtype) + 7) / 8;
+  const int64_t count = tercel_tensor_num_elements(tensor);
+  uint64_t hash = 1;
+  for (int64_t i = 0; i < count; i++) {
+    const bool nan = tercel_dtype_is_float(tensor->dtype) && isnan(tercel_tensor_get_f64(tensor, i));
+    hash = nan ? hash * 31 + 7 : tercel_hash((const char *)tensor->data + (size_t)i * each, each, hash);
+  }
+  return hash;
+}
+
 double check_ulp(float got, double want) {
   const float rounded = (float)want;
   if (isnan(want) || isnan(got)) return isnan(want) && isnan(got) ? 0.0 : INFINITY;
@@ -146,11 +157,12 @@ typedef struct bound {
   tercel_target target;
 } bound;
 
-static void bind_kernel(check_node *check, const tercel_kernel *kernel, int num_threads, bound *b) {
+static void bind_kernel(check_node *check, const tercel_kernel *kernel, const tercel_target *target, bound *b) {
   tercel_error err = {0};
+  const int num_threads = target->num_threads;
   memset(b, 0, sizeof *b);
-  b->target.num_threads = num_threads;
-  assert_true(kernel->supports(kernel, check->node));
+  b->target = *target;
+  assert_true(tercel_kernel_supports(kernel, check->node, target));
   for (size_t i = 0; i < check->node->num_outputs; i++) {
     b->tensors[i] = check->want[i];
     b->memory[i] = tercel_test_buffer_create(check->want[i].bytes, 0);
@@ -215,7 +227,7 @@ double check_node_difference(check_node *check, const tercel_kernel *kernel, int
   tercel_error err = {0};
   evaluate(check);
   bound b;
-  bind_kernel(check, kernel, num_threads, &b);
+  bind_kernel(check, kernel, &(tercel_target){.num_threads = num_threads}, &b);
   double worst = 0;
   for (int repeat = 0; repeat < 2; repeat++) {
     for (size_t i = 0; i < b.run.num_outputs; i++) memset(b.memory[i].data, 0xff, b.memory[i].bytes);
@@ -231,11 +243,50 @@ double check_node_difference(check_node *check, const tercel_kernel *kernel, int
   return worst;
 }
 
+/* ---- bits ---- */
+
+typedef struct bits_job {
+  check_node *check;
+  const tercel_kernel *kernel;
+  bool any;
+  uint64_t hash;
+} bits_job;
+
+static void compare_bits(tercel_cpu_level level, void *arg) {
+  bits_job *const job = arg;
+  tercel_error err = {0};
+  for (int threads = 1; threads <= 3; threads++) {
+    bound b;
+    bind_kernel(job->check, job->kernel, &(tercel_target){.num_threads = threads, .deterministic = true}, &b);
+    assert_ok(job->kernel->run(&b.run, &err), &err);
+    uint64_t hash = 1;
+    for (size_t i = 0; i < b.run.num_outputs; i++) hash = hash * 31 + check_hash(b.out[i]);
+    unbind_kernel(job->kernel, &b);
+    if (job->any && hash != job->hash)
+      fail_msg("%s: other bits at %s with %d threads than at the baseline with 1", job->kernel->name,
+               tercel_cpu_level_name(level), threads);
+    job->any = true;
+    job->hash = hash;
+  }
+}
+
+uint64_t check_node_bits(check_node *check, const tercel_kernel *kernel) {
+  static const tercel_target exact = {.num_threads = 1, .deterministic = true};
+  const tercel_cpu_level level = tercel_cpu_current();
+  tercel_error err = {0};
+  if (!check->evaluated) shape_outputs(check);
+  if (!tercel_kernel_supports(kernel, check->node, &exact)) return 0;
+  bits_job job = {.check = check, .kernel = kernel};
+  check_levels(compare_bits, &job);
+  assert_ok(tercel_cpu_set_level(level, &err), &err);
+  return job.hash;
+}
+
 double check_node_time_us(check_node *check, const tercel_kernel *kernel, int num_threads, double *gflops_out) {
   tercel_error err = {0};
   if (!check->evaluated) shape_outputs(check);
   bound b;
-  bind_kernel(check, kernel, num_threads, &b);
+  bind_kernel(check, kernel, &(tercel_target){.num_threads = num_threads}, &b);
   double best = INFINITY;
   const int64_t start = tercel_time_ns();
   for (int i = 0; i < 3 || tercel_time_ns() - start < 150 * 1000 * 1000; i++) {

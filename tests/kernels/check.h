@@ -10,6 +10,9 @@
 /* Calls fn at each level in turn (levels that the machine lacks are named on stderr), and puts the best one back. */
 void check_levels(void (*fn)(tercel_cpu_level level, void *arg), void *arg);
 
+/* Of a tensor's bytes, any NaN as one: for comparing results bit by bit. */
+uint64_t check_hash(const tercel_tensor *tensor);
+
 /* The distance of got from want in units of want's last place as an f32; 0 for equal infinities and for two NaN, infinity when only one is
  * special or the signs of zeros differ. */
 double check_ulp(float got, double want);
@@ -64,6 +67,9 @@ void check_packed(const tercel_kernel *kernel, const tercel_node *node, const te
 /* Runs `kernel` (which must support the node) on `num_threads`, twice, in guarded memory.  Returns the largest difference to the
  * reference, divided by the largest magnitude of that output (or 1, if that is less). */
 double check_node_difference(check_node *check, const tercel_kernel *kernel, int num_threads);
+/* The hash of what `kernel` gives in deterministic mode; fails where that is not the same at every level and with 1, 2 and 3 threads.  0 where the
+ * kernel is not offered in that mode. */
+uint64_t check_node_bits(check_node *check, const tercel_kernel *kernel);
 /* The shortest of some runs, in microseconds; *gflops_out as the operator counts its work. */
 double check_node_time_us(check_node *check, const tercel_kernel *kernel, int num_threads, double *gflops_out);
 

@@ -91,7 +91,7 @@ static void compare(const char *place, const tercel_tensor *got, const tercel_te
 
 /* ---- one node ------------------------------------------------------------------------------------------------------ */
 
-enum { MAX_OPERANDS = 16 };
+enum { MAX_OPERANDS = 16, MAX_KERNELS = 16 };
 
 typedef struct subject {
   const char *text;
@@ -102,6 +102,8 @@ typedef struct subject {
   tercel_tensor wanted[MAX_OPERANDS];
   tercel_pool *pools[2];
   int num_runs;
+  const tercel_kernel *exact_kernels[MAX_KERNELS]; /* and what each gave first in deterministic mode */
+  uint64_t exact_hashes[MAX_KERNELS];
 } subject;
 
 typedef struct variant {
@@ -109,6 +111,7 @@ typedef struct variant {
   const tercel_kernel *kernel;
   int pool;
   int inplace; /* input that output 0 lies on; -1: none */
+  bool exact;  /* in deterministic mode */
 } variant;
 
 static double bench_run(const tercel_kernel_run *run) {
@@ -136,6 +139,20 @@ static void report(const subject *s, const variant *v, const tercel_kernel_run *
          bytes / ns, flops / ns, s->text);
 }
 
+/* All levels and numbers of threads agree on every bit. */
+static void compare_bits(subject *s, const variant *v, tercel_tensor *const *out) {
+  uint64_t hash = 1;
+  for (uint32_t i = 0; i < s->node->num_outputs; i++)
+    if (out[i]) hash = hash * 31 + check_hash(out[i]);
+  int i = 0;
+  while (s->exact_kernels[i] && s->exact_kernels[i] != v->kernel) assert_true(++i < MAX_KERNELS);
+  if (!s->exact_kernels[i]) s->exact_hashes[i] = hash;
+  s->exact_kernels[i] = v->kernel;
+  if (s->exact_hashes[i] != hash)
+    fail_msg("%s: other bits at %s with %d threads than at the baseline with 1, in deterministic mode: %s",
+             v->kernel->name, tercel_cpu_level_name(v->level), tercel_pool_num_threads(s->pools[v->pool]), s->text);
+}
+
 /* Runs one kernel once and compares its outputs. */
 static void run_variant(subject *s, const variant *v) {
   const tercel_node *node = s->node;
@@ -147,7 +164,7 @@ static void run_variant(subject *s, const variant *v) {
   tercel_tensor *out[MAX_OPERANDS] = {NULL};
   const tercel_tensor *shapes[MAX_OPERANDS] = {NULL}, *in[MAX_OPERANDS];
   tercel_test_buffer buffers[MAX_OPERANDS] = {{0}};
-  const tercel_target target = {.num_threads = tercel_pool_num_threads(s->pools[v->pool])};
+  const tercel_target target = {.num_threads = tercel_pool_num_threads(s->pools[v->pool]), .deterministic = v->exact};
   memcpy(in, s->in, sizeof in);
   for (uint32_t i = 0; i < node->num_outputs; i++) {
     if (!node->outputs[i]) continue;
@@ -192,6 +209,7 @@ static void run_variant(subject *s, const variant *v) {
              tercel_cpu_level_name(v->level), target.num_threads, v->inplace >= 0 ? ", in place" : "", i, s->text);
     compare(place, out[i], &s->wanted[i], &s->options->tolerance);
   }
+  if (v->exact) compare_bits(s, v, out);
   if (bench && s->options->timed && v->inplace < 0) report(s, v, &run);
   tercel_test_buffer_destroy(&workspace);
   for (uint32_t i = 0; i < node->num_outputs; i++) tercel_test_buffer_destroy(&buffers[i]);
@@ -200,10 +218,14 @@ static void run_variant(subject *s, const variant *v) {
 }
 
 static void run_kernel(subject *s, tercel_cpu_level level, const tercel_kernel *kernel) {
-  for (int pool = 0; pool < 2; pool++) run_variant(s, &(variant){level, kernel, pool, -1});
+  static const tercel_target exact = {.num_threads = 1, .deterministic = true};
+  for (int pool = 0; pool < 2; pool++) {
+    run_variant(s, &(variant){level, kernel, pool, -1, false});
+    if (tercel_kernel_supports(kernel, s->node, &exact)) run_variant(s, &(variant){level, kernel, pool, -1, true});
+  }
   for (int i = 0; i < (int)s->node->num_inputs && i < 32; i++)
     if ((kernel->inplace >> i & 1) && s->in[i] && s->in[i]->bytes == s->wanted[0].bytes)
-      run_variant(s, &(variant){level, kernel, 1, i});
+      run_variant(s, &(variant){level, kernel, 1, i, false});
 }
 
 static void run_level(tercel_cpu_level level, void *arg) {

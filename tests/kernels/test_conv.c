@@ -62,6 +62,19 @@ static double bound(const conv_case *c, const tercel_kernel *kernel) {
   return 1e-6 + (kernel == &tercel_kernel_conv_winograd ? 3 : 1) * 0x1p-24 * k;
 }
 
+/* Deterministic mode: the same bits at all levels, and from kernels of one order. */
+static void check_bits(check_node *check) {
+  uint64_t hashes[NUM_KERNELS] = {0};
+  for (int i = 0; i < NUM_KERNELS; i++) {
+    if (kernels[i]->op != check->node->op->id || !kernels[i]->supports(kernels[i], check->node)) continue;
+    hashes[i] = check_node_bits(check, kernels[i]);
+    for (int k = 0; k < i; k++)
+      if (hashes[i] != 0 && hashes[k] != 0 && kernels[i]->order != NULL && kernels[k]->order != NULL &&
+          strcmp(kernels[i]->order, kernels[k]->order) == 0 && hashes[i] != hashes[k])
+        fail_msg("%s and %s have one order and other bits", kernels[i]->name, kernels[k]->name);
+  }
+}
+
 /* Every kernel that supports the case; how often each was used is counted. */
 static void check_case(const conv_case *c, uint64_t stream, int num_threads, int used[NUM_KERNELS]) {
   tercel_error err = {0};
@@ -74,6 +87,7 @@ static void check_case(const conv_case *c, uint64_t stream, int num_threads, int
       fail_msg("%s: stream %llu: difference %g", kernels[i]->name, (unsigned long long)stream, difference);
     used[i]++;
   }
+  if (tercel_cpu_current() == TERCEL_CPU_BASELINE && stream % 3 == 0) check_bits(check); /* goes through all levels */
   check_node_destroy(check);
 }
 

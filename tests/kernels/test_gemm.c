@@ -37,6 +37,8 @@ static double bound(int64_t k) { return 1e-6 + 0x1p-24 * (double)k; }
 
 static void check_case(const matmul_case *c, uint64_t stream, int num_threads) {
   check_node *check = make(c, stream);
+  if (tercel_cpu_current() == TERCEL_CPU_BASELINE)
+    check_node_bits(check, &tercel_kernel_matmul_f32); /* at all levels */
   const double difference = check_node_difference(check, &tercel_kernel_matmul_f32, num_threads);
   if (!(difference <= bound(c->a[c->trans_a ? c->a_rank - 2 : c->a_rank - 1])))
     fail_msg("stream %llu: difference %g", (unsigned long long)stream, difference);

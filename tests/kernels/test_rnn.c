@@ -79,6 +79,7 @@ static check_node *make(const rnn_case *c, uint64_t stream) {
 /* Rounding in h is carried from step to step; weights in [-1, 1) with up to 40 of them a sum amplify it, which the short sequences bound. */
 static void check_case(const rnn_case *c, uint64_t stream, int num_threads) {
   check_node *check = make(c, stream);
+  if (tercel_cpu_current() == TERCEL_CPU_BASELINE) check_node_bits(check, &tercel_kernel_rnn_f32); /* at all levels */
   const double difference = check_node_difference(check, &tercel_kernel_rnn_f32, num_threads);
   if (!(difference <= 1e-4)) fail_msg("stream %llu: difference %g", (unsigned long long)stream, difference);
   check_node_destroy(check);

@@ -203,6 +203,7 @@ static double cost(const tercel_kernel *kernel, const tercel_node *node, const t
 }
 
 const tercel_kernel tercel_kernel_conv_gemm = {.name = "conv.gemm",
+                                               .order = "taps of a channel, then the next channel",
                                                .op = TERCEL_OP_CONV,
                                                .supports = supports,
                                                .packer = &packer.packer,
