@@ -67,6 +67,18 @@ static tercel_status optimize(tercel_engine *engine, const tercel_engine_options
   return TERCEL_OK;
 }
 
+/* Nodes in an order that keeps less alive, as the first profile's usual shapes tell it. */
+static tercel_status order(tercel_engine *engine, tercel_error *err) {
+  tercel_profile_at at = {&engine->profiles, engine->graph, 0, TERCEL_PROFILE_OPT};
+  tercel_order_stats stats;
+  TERCEL_TRY(
+      tercel_order_nodes(engine->graph, engine->profiles.count > 0 ? tercel_profile_value_of : NULL, &at, &stats, err));
+  if (stats.changed)
+    tercel_log(TERCEL_LOG_INFO, "nodes in another order keep %.0f %% of the memory alive",
+               100 * stats.after_bytes / stats.before_bytes);
+  return TERCEL_OK;
+}
+
 /* Constants that kernels packed are dropped, unless they are to be read again by reference kernels. */
 static tercel_status plan(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
   tercel_profile_at opt = {&engine->profiles, engine->graph, 0, TERCEL_PROFILE_OPT};
@@ -93,6 +105,7 @@ static tercel_status build(tercel_engine *engine, const tercel_graph *graph, con
   TERCEL_TRY(tercel_infer_graph(engine->graph, err));
   TERCEL_TRY(tercel_graph_verify(engine->graph, err));
   if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
+  if (!options->no_optimize) TERCEL_TRY(order(engine, err));
   TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
   TERCEL_TRY(tercel_engine_read_times(engine, options, err));
   TERCEL_TRY(plan(engine, options, err));

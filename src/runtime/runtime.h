@@ -14,6 +14,7 @@
 #include "import/import.h"
 #include "ops/custom.h"
 #include "optimize/optimize.h"
+#include "plan/order.h"
 #include "plan/profiles.h"
 #include "plan/verify.h"
 #include "runtime/frame.h"
