@@ -25,7 +25,8 @@ static int pick_axis(tercel_test_graph *g, int x) {
 
 /* ---- pads and pools ---- */
 
-static int add_pad(tercel_test_graph *g, int x, int64_t most) {
+/* Of at most `most` on each side; value: NULL for a mode of chance. */
+static int add_pad(tercel_test_graph *g, int x, int64_t most, const char *number) {
   static const char *const modes[] = {"constant", "constant", "constant", "edge"};
   int64_t pads[8] = {0}, dims[4];
   memcpy(dims, g->dims[x], sizeof dims);
@@ -35,8 +36,8 @@ static int add_pad(tercel_test_graph *g, int x, int64_t most) {
     dims[d] += pads[d] + pads[4 + d];
   }
   const int amounts = add_ints(g, 8, pads), value = tercel_test_graph_add_value(g, 0, NULL);
-  tercel_text_add(&g->text, "  %%v%d: f32[] = constant data(%s)\n", value, pick(g, 0, 1) ? "0" : "-inf");
-  const bool has_value = pick(g, 0, 1);
+  tercel_text_add(&g->text, "  %%v%d: f32[] = constant data(%s)\n", value, number ? number : "0");
+  const bool has_value = number || pick(g, 0, 1);
   const int y = tercel_test_graph_add_value(g, 4, dims);
   tercel_text_add(&g->text, "  %%v%d = pad(%%v%d, %%v%d", y, x, amounts);
   if (has_value) tercel_text_add(&g->text, ", %%v%d", value);
@@ -56,8 +57,8 @@ static bool has_room(const tercel_test_graph *g, int x, int64_t kernel, int64_t 
   return g->dims[x][2] + 2 * pad >= kernel && g->dims[x][3] + 2 * pad >= kernel;
 }
 
-static void add_pool(tercel_test_graph *g, int x) {
-  const int64_t kernel = pick(g, 1, 3), pad = pick(g, 0, kernel - 1), stride = pick(g, 1, 2);
+static void add_window(tercel_test_graph *g, int x, const char *kind, int64_t kernel, int64_t pad) {
+  const int64_t stride = pick(g, 1, 2);
   int64_t dims[4];
   if (!has_room(g, x, kernel, pad)) return;
   add_window_dims(g, x, kernel, pad, stride, dims);
@@ -65,9 +66,13 @@ static void add_pool(tercel_test_graph *g, int x) {
   tercel_text_add(&g->text,
                   "  %%v%d = pool(%%v%d) {kind = \"%s\", kernel = [%lld, %lld], strides = [%lld, %lld], pads = [%lld, "
                   "%lld, %lld, %lld], count_include_pad = %d}\n",
-                  y, x, pick(g, 0, 1) ? "max" : "average", (long long)kernel, (long long)kernel, (long long)stride,
-                  (long long)stride, (long long)pad, (long long)pad, (long long)pad, (long long)pad,
-                  (int)pick(g, 0, 1));
+                  y, x, kind, (long long)kernel, (long long)kernel, (long long)stride, (long long)stride,
+                  (long long)pad, (long long)pad, (long long)pad, (long long)pad, (int)pick(g, 0, 1));
+}
+
+static void add_pool(tercel_test_graph *g, int x) {
+  const int64_t kernel = pick(g, 1, 3);
+  add_window(g, x, pick(g, 0, 1) ? "max" : "average", kernel, pick(g, 0, kernel - 1));
 }
 
 static void add_relu(tercel_test_graph *g, int x) {
@@ -75,18 +80,31 @@ static void add_relu(tercel_test_graph *g, int x) {
   tercel_text_add(&g->text, "  %%v%d = pointwise(%%v%d) {program = {1: relu(%%0)}}\n", y, x);
 }
 
+/* What is infinite is seen by that pool only, each of whose windows holds something else. */
 static void add_pad_and_pool(tercel_test_graph *g, int x) {
   if (!has_room(g, x, 1, 0)) return;
   if (pick(g, 0, 1)) {
     add_relu(g, x);
     x = g->count - 1;
   }
-  add_pool(g, add_pad(g, x, 2));
+  if (pick(g, 0, 2)) {
+    add_pool(g, add_pad(g, x, 2, NULL));
+    return;
+  }
+  const int padded = add_pad(g, x, 1, "-inf");
+  const int64_t kernel = has_room(g, padded, 3, 0) ? 3 : 2;
+  if (has_room(g, padded, kernel, 0))
+    add_window(g, padded, "max", kernel, 0);
+  else
+    tercel_text_add(&g->text, "  %%v%d = pointwise(%%v%d) {program = {1: clip<0, 1>(%%0)}}\n", add_like(g, padded),
+                    padded);
+  g->is_inner[padded] = true;
+  g->rank[padded] = 0;
 }
 
 static void add_pad_and_conv(tercel_test_graph *g, int x) {
   if (!has_room(g, x, 1, 0)) return;
-  const int padded = add_pad(g, x, 2);
+  const int padded = add_pad(g, x, 2, NULL);
   const int64_t kernel = pick(g, 1, 2), m = pick(g, 1, 3);
   if (!has_room(g, padded, kernel, 0)) return;
   const int64_t w_dims[4] = {m, g->dims[x][1], kernel, kernel};
