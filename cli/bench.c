@@ -11,6 +11,7 @@ typedef struct options {
   double warmup_ms, seconds;
   int64_t iterations, streams;
   bool profile;
+  double tune_background;
 } options;
 
 static const tercel_cli_option own[] = {
@@ -31,6 +32,8 @@ static const tercel_cli_option own[] = {
     {"svg", TERCEL_CLI_TEXT, offsetof(options, svg), "FILE", "with --batch: draw throughput and latency", NULL},
     {"percentile", TERCEL_CLI_TEXT, offsetof(options, percentile), "P,...",
      "percentiles of the latency; default 90,95,99", NULL},
+    {"tune-background", TERCEL_CLI_MAYBE_NUMBER, offsetof(options, tune_background), "SECONDS",
+     "measure before, while and after the engine is tuned beside the runs, for 60 seconds at most if not said", NULL},
     {"profile", TERCEL_CLI_FLAG, offsetof(options, profile), NULL,
      "a table of layers: time, share, GFLOP/s, GB/s, and share of what this machine can do (measured)", "dumpProfile"},
     {"json", TERCEL_CLI_TEXT, offsetof(options, json), "FILE",
@@ -126,6 +129,12 @@ static tercel_status bench(const options *o, tercel_bench_result *result, tercel
     printf("model       %s\n", result->model);
     print_inputs(session.engine, &data);
   }
+  if (o->tune_background != 0) {
+    result->streams = (int)o->streams;
+    status = tercel_bench_beside_tuning(session.engine, &data, &limits, result,
+                                        o->tune_background > 0 ? o->tune_background : 0, o->engine.timing_cache, err);
+    goto done;
+  }
   TERCEL_CHECK(tercel_bench_measure(session.engine, &data, &limits, (int)o->streams, result, &latencies, err));
   if (!quiet) print_result(result);
   if (o->profile) TERCEL_CHECK(tercel_bench_measure_profile(session.engine, &data, &profile, err));
@@ -157,6 +166,9 @@ int tercel_cli_bench(int argc, char **argv) {
     return tercel_cli_fail_usage("bench", "--warm-up or --duration is out of range");
   if (o.streams < 1 || o.streams > 1024) return tercel_cli_fail_usage("bench", "--streams: want 1 to 1024");
   if (o.iterations == 0) o.iterations = 1;
+  o.engine.keep_weights = o.tune_background != 0;
+  if (o.tune_background != 0 && (o.batch || o.profile || o.json))
+    return tercel_cli_fail_usage("bench", "--tune-background goes with neither --batch, --profile nor --json");
   if (o.svg && !o.batch) return tercel_cli_fail_usage("bench", "--svg goes with --batch");
   if (o.batch && (o.profile || o.streams > 1))
     return tercel_cli_fail_usage("bench", "--batch goes with neither --profile nor --streams");

@@ -37,6 +37,12 @@ tercel_status tercel_bench_batches(tercel_engine *engine, const tercel_bench_res
                                    const tercel_cli_inputs *inputs, const tercel_bench_limits *limits, const char *svg,
                                    const char *json, tercel_error *err);
 
+/* Measures before, while and after the engine is tuned in the background for so many seconds at most, and prints a line each.  like: as for
+ * tercel_bench_batches, with the number of streams; timing_cache may be NULL. */
+tercel_status tercel_bench_beside_tuning(tercel_engine *engine, const tercel_cli_data *data,
+                                         const tercel_bench_limits *limits, const tercel_bench_result *like,
+                                         double seconds, const char *timing_cache, tercel_error *err);
+
 /* One layer of the profile, its strings copied. */
 typedef struct tercel_bench_layer {
   const char *name, *op, *tactic, *sources, *shape;

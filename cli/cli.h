@@ -91,7 +91,7 @@ typedef struct tercel_cli_engine {
   double tune; /* seconds */
   bool no_optimize, no_mmap, check, deterministic;
   tercel_cli_list min_shapes, opt_shapes, max_shapes; /* the n-th of each: profile n */
-  bool count_savings, verify;                         /* set by subcommands */
+  bool count_savings, verify, keep_weights;           /* set by subcommands */
 } tercel_cli_engine;
 
 extern const tercel_cli_option tercel_cli_engine_options[];

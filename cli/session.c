@@ -93,6 +93,7 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
       .timing_cache_path = options->timing_cache,
       .deterministic = options->deterministic,
       .count_savings = options->count_savings,
+      .keep_weights = options->keep_weights,
       .verify = options->verify,
       .profiles = profiles,
       .num_profiles = num_profiles,

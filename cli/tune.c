@@ -55,7 +55,8 @@ void tercel_cli_end_tuning(void) {
   watching = false;
   if (!shown) return;
   shown = false;
-  fprintf(stderr, "%stuned: %zu of %zu choices measured in %.1f s, %.0f -> %.0f us a run in these steps%s\n",
-          isatty(STDERR_FILENO) ? "\r\033[K" : "", last.done, last.total, last.seconds, last.before_us, last.after_us,
-          interrupted ? "; interrupted, the rest is estimated" : "");
+  fprintf(stderr,
+          "%stuned: %zu of %zu choices measured in %.1f s, %zu changed, %.0f -> %.0f us a run in these steps%s\n",
+          isatty(STDERR_FILENO) ? "\r\033[K" : "", last.done, last.total, last.seconds, last.changed, last.before_us,
+          last.after_us, interrupted ? "; interrupted, the rest is estimated" : "");
 }

@@ -316,9 +316,10 @@ typedef struct tercel_shape_profile {
 /* How far tuning has got.  Steps that are alike are measured once and count once. */
 typedef struct tercel_tune_progress {
   size_t done, total;
+  size_t changed;         /* of those done: where measuring chose another tactic than the estimate */
   double seconds, budget; /* passed, given */
   double before_us,
-      after_us; /* what the steps measured so far take in a run: with the tactics that were estimated to be best, with the best */
+      after_us;     /* of a run, in the steps measured so far: with the tactics estimated to be best, with the best */
   const char *step; /* measured last, as the timing cache calls it */
 } tercel_tune_progress;
 

@@ -7,14 +7,14 @@
 #include <time.h>
 
 enum {
-  MIN_ROUNDS = 4,
+  MIN_ROUNDS = 6,
   MAX_ROUNDS = 24,
-  LOSER_ROUNDS = 2, /* after so many a loser drops out */
+  LOSER_ROUNDS = 3, /* after so many a clear loser drops out */
 };
 /* All of a step's runs; at least MIN_ROUNDS are made. */
 static const double most_ns = 60e6;
 /* A tactic that takes so much longer than the best has lost: early, later. */
-static const double early_loser = 1.5, loser = 1.15;
+static const double early_loser = 2, loser = 1.2;
 
 /* A tactic ready to run. */
 typedef struct contender {

@@ -154,6 +154,8 @@ typedef struct question {
   bool has_constants;
 } question;
 
+static bool can_run(const question *q, uint32_t i) { return is_prepared(q->tactics, i) || q->has_constants; }
+
 static bool choose_by_times(const question *q, uint32_t *out) {
   if (q->rules->cache == NULL || tercel_timing_cache_count(q->rules->cache) == 0) return false;
   tercel_text signature = {0};
@@ -161,7 +163,7 @@ static bool choose_by_times(const question *q, uint32_t *out) {
   int64_t best = 0, ns;
   bool found = false;
   for (uint32_t i = 0; !signature.failed && i < q->tactics->count; ++i) {
-    if (!is_prepared(q->tactics, i) && !q->has_constants) continue;
+    if (!can_run(q, i)) continue;
     if (!tercel_timing_cache_get(q->rules->cache, q->rules->machine, signature.data, q->tactics->kernels[i]->name, &ns))
       continue;
     if (found && (double)ns >= a_hair * (double)best) continue;
@@ -173,11 +175,15 @@ static bool choose_by_times(const question *q, uint32_t *out) {
   return found;
 }
 
+/* only_prepared: among those that run with the usual packing, not with any that is there, so that no choice hangs on earlier ones. */
 static uint32_t choose_by_cost(const question *q, bool only_prepared) {
+  const tercel_kernel *const usual = q->tactics->kernels[q->tactics->chosen];
   uint32_t best = UINT32_MAX;
   double best_cost = 0;
   for (uint32_t i = 0; i < q->tactics->count; ++i) {
-    if (!is_prepared(q->tactics, i) && (only_prepared || !q->has_constants)) continue;
+    const tercel_kernel *const kernel = q->tactics->kernels[i];
+    if (only_prepared ? tercel_kernel_has_state(kernel) && !tercel_kernels_share(kernel, usual) : !can_run(q, i))
+      continue;
     const double cost =
         tercel_kernel_cost(q->rules->backend, q->tactics->kernels[i], q->node, q->in, q->out, &q->rules->target);
     if (best != UINT32_MAX && cost >= a_hair * best_cost) continue;

@@ -61,8 +61,8 @@ tercel_status tercel_tactics_init(const tercel_backend *backend, const tercel_no
                                   tercel_tactics *out, tercel_error *err);
 void tercel_tactics_deinit(tercel_tactics *tactics);
 
-/* The tactic for operands of these shapes.  only_prepared: among those that have a packing, or that a measured time speaks for and that can still
- * be packed.  *tuned_out (may be NULL): measured times decided. */
+/* The tactic for operands of these shapes.  only_prepared: one that shares the packing of that for nominal sizes, or that a measured time speaks
+ * for.  *tuned_out (may be NULL): measured times decided. */
 uint32_t tercel_tactics_choose(const tercel_tactics *tactics, const tercel_node *node, const tercel_tactic_rules *rules,
                                const tercel_tensor *const *in, const tercel_tensor *const *out, bool only_prepared,
                                bool *tuned_out);

@@ -277,6 +277,7 @@ static tercel_status measure_task(tercel_tuning *tuning, task *t, const tercel_t
   f->best = choose_best(tactics, f->ns);
   TERCEL_CHECK(prepare_swaps(tuning, f, packings[f->best], err));
   const double before = f->ns[t->steps->chosen] > 0 ? f->ns[t->steps->chosen] : f->ns[f->best];
+  tuning->progress.changed += f->best != t->steps->chosen;
   tuning->progress.before_us += before * (double)t->num_steps / 1e3;
   tuning->progress.after_us += f->ns[f->best] * (double)t->num_steps / 1e3;
 done:
