@@ -16,9 +16,11 @@
 #include "ops/attention.h"
 
 enum {
-  TILE_ROWS = 64, /* queries of an item */
+  TILE_ROWS = 128, /* queries of an item, at most */
+  HALF_TILE = 64,  /* where whole tiles would be fewer than... */
+  MIN_ITEMS = 16,  /* so many: threads want some each */
   BLOCK_KEYS =
-      128, /* a block of keys and values, the scores and O stay in the second-level cache up to head sizes of 128 */
+      256, /* keys at a time: larger blocks have fewer maxima and rescalings, and must stay in the second-level cache with the scores */
   FEW_ROWS = 4, /* up to so many, keys and values are read as they lie: packing would cost as much as the products */
 };
 
@@ -58,13 +60,16 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "attention");
   *b = (binding){.gemm = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels)};
-  b->keys_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, g.head_size, BLOCK_KEYS));
-  b->values_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, BLOCK_KEYS, g.value_size));
-  b->queries_at = reserve(b, (size_t)TILE_ROWS * (size_t)g.head_size);
-  b->scores_at = reserve(b, (size_t)TILE_ROWS * BLOCK_KEYS);
-  b->out_at = reserve(b, (size_t)TILE_ROWS * (size_t)g.value_size);
-  b->largest_at = reserve(b, TILE_ROWS);
-  b->sums_at = reserve(b, TILE_ROWS);
+  const size_t rows = (size_t)tercel_min_i64(g.group * g.queries, TILE_ROWS);
+  const int64_t keys = tercel_min_i64(g.keys, BLOCK_KEYS);
+  b->keys_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, g.head_size, keys));
+  if (g.value_size % b->gemm->lanes != 0)
+    b->values_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, keys, g.value_size));
+  b->queries_at = reserve(b, rows * (size_t)g.head_size);
+  b->scores_at = reserve(b, rows * BLOCK_KEYS);
+  b->out_at = reserve(b, rows * (size_t)g.value_size);
+  b->largest_at = reserve(b, rows);
+  b->sums_at = reserve(b, rows);
   binding_out->data = b;
   binding_out->workspace_bytes = b->floats * sizeof(float) * (size_t)target->num_threads;
   return TERCEL_OK;
@@ -78,6 +83,7 @@ typedef struct job {
   tercel_attention_geometry g;
   bool deterministic;
   int64_t rows, tiles; /* queries that share a key head: group * queries; items of them */
+  int64_t tile_rows;   /* of an item */
   const float *q, *k, *v, *sinks;
   const tercel_tensor *mask;
   float *y, *workspace;
@@ -103,12 +109,12 @@ static item begin_item(const job *j, int64_t index, int thread) {
   const tercel_attention_geometry *g = &j->g;
   const binding *b = j->binding;
   float *space = j->workspace + (size_t)thread * b->floats;
-  const int64_t key_heads = g->heads / g->group, first = index % j->tiles * TILE_ROWS;
+  const int64_t key_heads = g->heads / g->group, first = index % j->tiles * j->tile_rows;
   item t = {.job = j,
             .batch = index / j->tiles / key_heads,
             .key_head = index / j->tiles % key_heads,
             .first = first,
-            .count = tercel_min_i64(j->rows - first, TILE_ROWS),
+            .count = tercel_min_i64(j->rows - first, j->tile_rows),
             .keys = space + b->keys_at,
             .values = space + b->values_at,
             .queries = space + b->queries_at,
@@ -127,9 +133,9 @@ static item begin_item(const job *j, int64_t index, int thread) {
   return t;
 }
 
-/* c[m][n] = (add: what it holds) + a b, b in packed panels. */
+/* c[m][n] = (add: what it holds) + a b, b in packed panels, or (b_row > 0) as it lies. */
 static void multiply(const tercel_gemm_kernels *gemm, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
-                     const float *b, float *c, int64_t c_row, bool add) {
+                     const float *b, int64_t b_row, float *c, int64_t c_row, bool add) {
   for (int64_t i = 0; i < m; i += gemm->mr) {
     const int64_t rows = tercel_min_i64(m - i, gemm->mr);
     for (int64_t j = 0; j < n; j += gemm->nr) {
@@ -137,8 +143,8 @@ static void multiply(const tercel_gemm_kernels *gemm, int64_t m, int64_t n, int6
       const tercel_gemm_tile tile = {.k = k,
                                      .a = a + i * a_row,
                                      .a_row = a_row,
-                                     .b = b + j * k,
-                                     .b_step = gemm->nr,
+                                     .b = b + (b_row > 0 ? j : j * k),
+                                     .b_step = b_row > 0 ? b_row : gemm->nr,
                                      .c = c + i * c_row + j,
                                      .c_row = c_row,
                                      .cols = cols,
@@ -162,7 +168,7 @@ static void score(const item *t, const float *k, int64_t n) {
     return;
   }
   gemm->pack_b(g->head_size, n, k, 1, g->k.row, t->keys);
-  multiply(gemm, t->count, n, g->head_size, t->queries, g->head_size, t->keys, t->scores, BLOCK_KEYS, false);
+  multiply(gemm, t->count, n, g->head_size, t->queries, g->head_size, t->keys, 0, t->scores, BLOCK_KEYS, false);
 }
 
 /* Scores to weights for keys j .. j + n of row r. */
@@ -197,13 +203,29 @@ static void mix(const item *t, const float *v, int64_t n) {
       t->job->kernels->mix(t->scores + r * BLOCK_KEYS, n, v, g->v.row, g->value_size, t->out + r * g->value_size);
     return;
   }
-  gemm->pack_b(n, g->value_size, v, g->v.row, 1, t->values);
-  multiply(gemm, t->count, g->value_size, n, t->scores, BLOCK_KEYS, t->values, t->out, g->value_size, true);
+  const bool in_place = g->value_size % gemm->lanes == 0; /* no vector reaches into what is not a value */
+  if (!in_place) gemm->pack_b(n, g->value_size, v, g->v.row, 1, t->values);
+  multiply(gemm, t->count, g->value_size, n, t->scores, BLOCK_KEYS, in_place ? v : t->values, in_place ? g->v.row : 0,
+           t->out, g->value_size, true);
 }
 
 /* Blocks begin at multiples of their size in deterministic mode, so that a query's sums are cut alike whoever is beside it. */
 static int64_t first_block(const job *j, int64_t begin) {
   return j->deterministic ? begin / BLOCK_KEYS * BLOCK_KEYS : begin;
+}
+
+/* Blocks of about the same size: a last one of a few keys would cost nearly as much as a whole one.  Single rows keep their scores near. */
+static int64_t block_size(const item *t, int64_t keys) {
+  if (t->job->deterministic) return BLOCK_KEYS;
+  const int64_t most = t->count <= FEW_ROWS ? BLOCK_KEYS / 2 : BLOCK_KEYS, line = 16;
+  const int64_t blocks = tercel_ceil_div(keys, most);
+  return blocks > 0 ? tercel_ceil_div(tercel_ceil_div(keys, blocks), line) * line : line;
+}
+
+/* Follows from shapes alone: results do not depend on threads, nor (in deterministic mode) on the batch. */
+static int64_t choose_tile_rows(const job *j) {
+  const int64_t items = j->g.batch * (j->g.heads / j->g.group) * tercel_ceil_div(j->rows, TILE_ROWS);
+  return j->deterministic || items < MIN_ITEMS ? HALF_TILE : TILE_ROWS;
 }
 
 static void run_item(const job *j, int64_t index, int thread) {
@@ -217,8 +239,9 @@ static void run_item(const job *j, int64_t index, int thread) {
   }
   const float *k = j->k + t.batch * g->k.batch + t.key_head * g->k.head;
   const float *v = j->v + t.batch * g->v.batch + t.key_head * g->v.head;
-  for (int64_t at = first_block(j, begin); at < end; at += BLOCK_KEYS) {
-    const int64_t n = tercel_min_i64(end - at, BLOCK_KEYS);
+  const int64_t most = block_size(&t, end - begin);
+  for (int64_t at = first_block(j, begin); at < end; at += most) {
+    const int64_t n = tercel_min_i64(end - at, most);
     score(&t, k + at * g->k.row, n);
     for (int64_t r = 0; r < t.count; ++r) weigh(&t, r, at, n);
     mix(&t, v + at * g->v.row, n);
@@ -251,7 +274,8 @@ static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
            .workspace = run->workspace};
   TERCEL_TRY(tercel_attention_get_geometry(run->node, run->in, run->num_inputs, &j.g, err));
   j.rows = j.g.group * j.g.queries;
-  j.tiles = tercel_ceil_div(j.rows, TILE_ROWS);
+  j.tile_rows = choose_tile_rows(&j);
+  j.tiles = tercel_ceil_div(j.rows, j.tile_rows);
   const int64_t items = j.g.batch * (j.g.heads / j.g.group) * j.tiles;
   if (items > 0) tercel_pool_run(run->pool, items, 1, run_items, &j);
   return TERCEL_OK;
