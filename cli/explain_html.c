@@ -1,11 +1,13 @@
 /* Explanations as one page that needs nothing else: explain.html with the graph before and after, laid out by Graphviz, and the
  * report as JSON.  A graph of many nodes is folded by scopes of names. */
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "explain.h"
@@ -14,6 +16,25 @@ extern char **environ;
 extern const char tercel_explain_page[]; /* explain.html, 0-terminated: made by CMake */
 
 /* ---- Graphviz ---- */
+
+enum { MOST_SECONDS = 300 }; /* a graph of 600 boxes takes a few */
+
+/* Waits for the process, but not for ever. */
+static tercel_status wait_for(pid_t process, int *how, tercel_error *err) {
+  const int64_t start = tercel_time_ns();
+  pid_t ended;
+  while ((ended = waitpid(process, how, WNOHANG)) == 0) {
+    if (tercel_time_ns() - start > MOST_SECONDS * (int64_t)1000000000) {
+      kill(process, SIGKILL);
+      waitpid(process, how, 0);
+      return tercel_fail(err, TERCEL_UNSUPPORTED, "Graphviz's dot was stopped after %d seconds", MOST_SECONDS);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  }
+  if (ended != process || !WIFEXITED(*how) || WEXITSTATUS(*how) == 127)
+    return tercel_fail(err, TERCEL_UNSUPPORTED, "a page needs Graphviz for its pictures: dot did not run");
+  return TERCEL_OK;
+}
 
 static tercel_status run_dot(const char *from, const char *to, tercel_error *err) {
   /* few rounds of the network simplex and straight lines: seconds instead of minutes for a thousand nodes */
@@ -25,8 +46,7 @@ static tercel_status run_dot(const char *from, const char *to, tercel_error *err
   if (posix_spawnp(&process, "dot", NULL, NULL, (char *const *)(uintptr_t)arguments, environ) != 0)
     return tercel_fail(err, TERCEL_UNSUPPORTED,
                        "a page needs Graphviz for its pictures: install dot (Debian's graphviz)");
-  if (waitpid(process, &how, 0) != process || !WIFEXITED(how) || WEXITSTATUS(how) == 127)
-    return tercel_fail(err, TERCEL_UNSUPPORTED, "a page needs Graphviz for its pictures: dot did not run");
+  TERCEL_TRY(wait_for(process, &how, err));
   if (WEXITSTATUS(how) != 0)
     return tercel_fail(err, TERCEL_INTERNAL, "Graphviz's dot failed with exit status %d", WEXITSTATUS(how));
   return TERCEL_OK;

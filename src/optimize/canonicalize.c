@@ -243,6 +243,7 @@ static const tercel_rule rules[] = {
     {"view-of-constants", TERCEL_ANY_OP, apply_view_of_constants},
     {"batch-norm", TERCEL_OP_BATCH_NORM, tercel_apply_batch_norm},
     {"pointwise", TERCEL_OP_POINTWISE, tercel_apply_pointwise},
+    {"gather-first", TERCEL_OP_GATHER, tercel_apply_gather},
     {"expand", TERCEL_OP_POINTWISE, apply_expand},
     {0},
 };

@@ -18,8 +18,14 @@ static const char *intern(tercel_decisions *log, const char *name) {
   return copy && tercel_map_set(&log->names, copy, copy, NULL) == TERCEL_OK ? copy : NULL;
 }
 
+/* Each name once: interned ones have one address.  NULL stands for one that found no memory. */
 static size_t add_sources(tercel_decisions *log, const tercel_node *node, const char **out, size_t count) {
-  for (uint32_t i = 0; node && i < node->num_sources; i++) out[count++] = intern(log, node->sources[i]);
+  for (uint32_t i = 0; node && i < node->num_sources; i++) {
+    const char *const name = intern(log, node->sources[i]);
+    size_t k = 0;
+    while (k < count && out[k] != name) k++;
+    if (k == count || !name) out[count++] = name;
+  }
   return count;
 }
 
@@ -33,10 +39,10 @@ static tercel_status add(tercel_pass_context *context, const char *rule, const t
     log->items = grown;
     log->capacity = capacity;
   }
-  const size_t num_sources = node->num_sources + (other ? other->num_sources : 0);
-  const char **const sources = tercel_arena_alloc_array(&log->arena, num_sources, sizeof *sources);
+  const size_t most = node->num_sources + (other ? other->num_sources : 0);
+  const char **const sources = tercel_arena_alloc_array(&log->arena, most, sizeof *sources);
   if (!sources) return no_memory(err);
-  add_sources(log, other, sources, add_sources(log, node, sources, 0));
+  const size_t num_sources = add_sources(log, other, sources, add_sources(log, node, sources, 0));
   for (size_t i = 0; i < num_sources; i++)
     if (!sources[i]) return no_memory(err);
   tercel_decision *const d = &log->items[log->count];

@@ -104,12 +104,18 @@ static bool is_live(const tercel_savings *s, const tercel_node *node) {
   return false;
 }
 
-/* Views move nothing. */
+static bool is_read_before(const tercel_node *node, uint32_t i) {
+  for (uint32_t k = 0; k < i; k++)
+    if (node->inputs[k] == node->inputs[i]) return true;
+  return false;
+}
+
+/* Views move nothing, and x * x reads x once. */
 static void add_node(tercel_savings *s, const tercel_node *node, tercel_work *work) {
   work->num_nodes++;
   work->flops += flops_of(s, node);
   for (uint32_t i = 0; i < node->num_inputs; i++) {
-    if (!node->inputs[i]) continue;
+    if (!node->inputs[i] || is_read_before(node, i)) continue;
     s->live[node->inputs[i]->id] = true;
     if (!(node->op->flags & TERCEL_OP_VIEW)) work->bytes += bytes_of(s, node->inputs[i]);
   }

@@ -211,27 +211,26 @@ static void test_random_graphs_pass(void **state) {
 /* ---- memory ---- */
 
 static tercel_status verify(void *arg, tercel_error *err) {
-  tercel_model *const model = arg;
-  tercel_engine *engine = NULL;
   tercel_context *context = NULL;
   tercel_status status;
   float x[2 * 8 * 6 * 5] = {1};
   tercel_view view = net_view(TERCEL_DTYPE_F32, x, DIMS(2, 8, 6, 5));
-  const tercel_engine_options options = {.size = sizeof options, .num_threads = 1, .verify = 1};
-  TERCEL_CHECK(tercel_engine_build(model, &options, &engine, err));
-  TERCEL_CHECK(tercel_context_create(engine, NULL, &context, err));
+  tercel_verification *const kept = &((tercel_engine *)arg)->verification;
+  TERCEL_CHECK(tercel_context_create(arg, NULL, &context, err));
   TERCEL_CHECK(tercel_context_set_input(context, 0, &view, err));
-  TERCEL_CHECK(tercel_context_verify(context, model, err));
+  TERCEL_CHECK(tercel_context_verify(context, NULL, err));
 done:
+  tercel_verification_deinit(kept);
   tercel_context_destroy(context);
-  tercel_engine_destroy(engine);
   return status;
 }
 
 static void test_out_of_memory(void **state) {
   (void)state;
   tercel_model *model = make_model(network);
-  tercel_test_oom(verify, model, 10000);
+  tercel_context *context = open(model, true);
+  tercel_test_oom(verify, tercel_context_engine(context), 10000);
+  tercel_context_destroy(context);
   tercel_model_destroy(model);
 }
 
