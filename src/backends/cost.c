@@ -28,21 +28,30 @@ static int64_t size_of_place(int rank, int axis) {
   return rank == 4 && axis >= 2 ? NOMINAL_PICTURE : NOMINAL_LENGTH;
 }
 
-/* By where the symbol stands first in an input. */
-static bool nominal_size(void *user, const char *symbol, int64_t *out) {
-  tercel_nominal *const nominal = user;
-  if (nominal->value_of != NULL && nominal->value_of(nominal->user, symbol, out)) return true;
-  const tercel_dim dim = tercel_dim_symbol(nominal->graph->dims, symbol); /* interned already */
+/* Whether a dim is that symbol, or that unknown, itself. */
+static bool is_called(const tercel_dims *dims, tercel_dim dim, const char *name) {
+  tercel_text text = {0};
+  if (tercel_dim_is_known(dim)) return false;
+  tercel_dim_print(dims, dim, &text);
+  const bool same = text.data != NULL && strcmp(text.data, name) == 0;
+  tercel_text_deinit(&text);
+  return same;
+}
+
+/* By where it stands first in an input. */
+static bool nominal_size(void *user, const char *name, int64_t *out) {
+  const tercel_nominal *const nominal = user;
+  if (nominal->value_of != NULL && nominal->value_of(nominal->user, name, out)) return true;
   *out = NOMINAL_LENGTH;
   for (uint32_t i = 0; i < nominal->graph->num_inputs; ++i) {
     const tercel_shape *const shape = &nominal->graph->inputs[i]->type.shape;
     for (int d = 0; d < shape->rank; ++d) {
-      if (shape->dims[d] != dim) continue;
+      if (!is_called(nominal->graph->dims, shape->dims[d], name)) continue;
       *out = size_of_place(shape->rank, d);
       return true;
     }
   }
-  return true;
+  return name[0] != '?'; /* of an unknown nothing follows */
 }
 
 bool tercel_nominal_tensor(tercel_nominal *nominal, const tercel_type *type, tercel_tensor *out) {

@@ -4,6 +4,7 @@
  *     product = factor {"*" factor}
  *     factor  = number | symbol | quoted symbol | "?" number | function "(" sum "," sum ")"
  *     functions: floor_div, min, max */
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/dim.h"
@@ -193,13 +194,21 @@ bool tercel_dim_parse(tercel_dims *dims, const char **text, const char *end, ter
 
 /* ---- translate ---- */
 
+static tercel_dim translate_unknown(int64_t number, tercel_dims *to, tercel_dim_value_of value_of, void *user) {
+  char name[24]; /* as it is printed */
+  int64_t value;
+  snprintf(name, sizeof name, "?%lld", (long long)number);
+  return value_of && value_of(user, name, &value) ? tercel_dim_constant(to, value)
+                                                  : tercel_dim_numbered_unknown(to, number);
+}
+
 static tercel_dim translate_atom(const tercel_dims *from, const expr *e, tercel_dims *to, tercel_dim_value_of value_of,
                                  void *user) {
   int64_t number;
   if (e->kind == TERCEL_DIM_SYMBOL)
     return value_of && value_of(user, e->name, &number) ? tercel_dim_constant(to, number)
                                                         : tercel_dim_symbol(to, e->name);
-  if (e->kind == TERCEL_DIM_UNKNOWN) return tercel_dim_numbered_unknown(to, e->number);
+  if (e->kind == TERCEL_DIM_UNKNOWN) return translate_unknown(e->number, to, value_of, user);
   const tercel_dim a = tercel_dim_translate(from, e->a, to, value_of, user);
   const tercel_dim b = tercel_dim_translate(from, e->b, to, value_of, user);
   return function_of(e->kind)->apply(to, a, b);

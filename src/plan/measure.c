@@ -11,8 +11,8 @@ enum {
   MAX_ROUNDS = 24,
   LOSER_ROUNDS = 3, /* after so many a clear loser drops out */
 };
-/* All of a step's runs; at least MIN_ROUNDS are made. */
-static const double most_ns = 60e6;
+/* All of a step's runs; at least two rounds are made. */
+static const double most_ns = 200e6;
 /* A tactic that takes so much longer than the best has lost: early, later. */
 static const double early_loser = 2, loser = 1.2;
 
@@ -148,7 +148,7 @@ static void read_inputs(const bench *b) {
 }
 
 static double now_ns(const bench *b) {
-  if (b->wanted->pool != NULL) return (double)tercel_time_ns();
+  if (tercel_pool_num_threads(b->wanted->pool) > 1) return (double)tercel_time_ns();
   struct timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
@@ -192,9 +192,10 @@ static tercel_status compete(bench *b, tercel_error *err) {
       c->best_ns = fmin(c->best_ns, ns);
       spent += ns;
     }
-    if (round < LOSER_ROUNDS) continue;
+    const bool long_enough = round > 1 && spent > most_ns;
+    if (round < LOSER_ROUNDS && !long_enough) continue;
     const uint32_t left = drop_losers(b, round < MIN_ROUNDS ? early_loser : loser);
-    if (round >= MIN_ROUNDS && (left < 2 || spent > most_ns)) break;
+    if (long_enough || (round >= MIN_ROUNDS && left < 2)) break;
   }
   return TERCEL_OK;
 }

@@ -10,7 +10,7 @@ typedef struct tercel_measurement {
   const bool *is_tried;            /* by tactic */
   tercel_packing **packings;       /* by tactic: filled where they are missing, a reference each for the caller */
   const tercel_target *target;
-  tercel_pool *pool; /* NULL: on this thread, by its CPU time */
+  tercel_pool *pool; /* NULL, or of one thread: on this one, by its CPU time */
 } tercel_measurement;
 
 /* ns_out[i] (cleared by the caller): the shortest time of a run of tactic i; stays 0 for those that aren't tried.  Operands are made up: floats
