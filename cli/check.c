@@ -132,6 +132,25 @@ static int exit_code_of(tercel_status status) {
                                         : TERCEL_EXIT_FAILED;
 }
 
+/* An engine file: all of its checksums, its graph and its plan. */
+static int check_engine(const options *o, const char *path) {
+  tercel_operators *operators = NULL;
+  tercel_engine *engine = NULL;
+  tercel_engine_info info = {.size = sizeof info};
+  tercel_error err = {0};
+  tercel_status status = tercel_cli_load_plugins(&o->plugins, &operators, &err);
+  const tercel_load_options wanted = {
+      .size = sizeof wanted, .no_mmap = o->no_mmap, .check_weights = 1, .look_only = 1, .operators = operators};
+  if (status == TERCEL_OK) status = tercel_engine_load(path, &wanted, &engine, &err);
+  tercel_operators_destroy(operators);
+  if (status == TERCEL_OK) status = tercel_engine_get_info(engine, &info, &err);
+  tercel_engine_destroy(engine);
+  if (status != TERCEL_OK) return tercel_cli_fail("check", &err);
+  printf("%s: whole: %zu steps%s; %zu run another kernel here, weights of %zu are laid out otherwise\n", path,
+         info.num_steps, info.stripped ? ", without weights" : "", info.num_replaced, info.num_repacked);
+  return TERCEL_EXIT_OK;
+}
+
 int tercel_cli_check(int argc, char **argv) {
   options o = {0};
   tercel_cli_list operands = {0};
@@ -139,6 +158,7 @@ int tercel_cli_check(int argc, char **argv) {
   tercel_check *check = NULL;
   int exit_code;
   if (!tercel_cli_parse(&usage, argc, argv, &o, &operands, &exit_code)) return exit_code;
+  if (tercel_is_engine_file(operands.items[0])) return check_engine(&o, operands.items[0]);
   tercel_operators *operators = NULL;
   tercel_status status = tercel_cli_load_plugins(&o.plugins, &operators, &err);
   const tercel_model_options wanted = {.size = sizeof wanted,

@@ -22,6 +22,9 @@ int tercel_cli_run(int argc, char **argv);
 int tercel_cli_bench(int argc, char **argv);
 int tercel_cli_inspect(int argc, char **argv);
 int tercel_cli_explain(int argc, char **argv);
+int tercel_cli_build_command(int argc, char **argv);
+int tercel_cli_refit(int argc, char **argv);
+int tercel_cli_diff(int argc, char **argv);
 int tercel_cli_check(int argc, char **argv);
 int tercel_cli_test(int argc, char **argv);
 int tercel_cli_version(int argc, char **argv);
@@ -90,8 +93,8 @@ typedef struct tercel_cli_engine {
   int64_t max_memory;
   double tune; /* seconds */
   bool no_optimize, no_mmap, check, deterministic;
-  tercel_cli_list min_shapes, opt_shapes, max_shapes; /* the n-th of each: profile n */
-  bool count_savings, verify, keep_weights;           /* set by subcommands */
+  tercel_cli_list min_shapes, opt_shapes, max_shapes;  /* the n-th of each: profile n */
+  bool count_savings, verify, keep_weights, look_only; /* set by subcommands */
 } tercel_cli_engine;
 
 extern const tercel_cli_option tercel_cli_engine_options[];
@@ -103,7 +106,7 @@ void tercel_cli_end_tuning(void);
 /* The operators that plugins register; NULL without plugins.  A plugin stays loaded until the process ends. */
 tercel_status tercel_cli_load_plugins(const tercel_cli_list *paths, tercel_operators **out, tercel_error *err);
 
-/* An engine with a context. */
+/* An engine with a context.  model is NULL where an engine file was loaded. */
 typedef struct tercel_cli_session {
   tercel_model *model;
   tercel_engine *engine;
@@ -113,7 +116,7 @@ typedef struct tercel_cli_session {
 
 tercel_status tercel_cli_load(const char *path, const tercel_cli_engine *options, tercel_cli_session *out,
                               tercel_error *err);
-/* After load: engine and context. */
+/* After load: the engine, unless it was loaded, and unless it is only to be looked at a context. */
 tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, tercel_cli_session *session,
                                tercel_error *err);
 void tercel_cli_close(tercel_cli_session *session); /* safe on a zeroed struct */
@@ -193,6 +196,11 @@ tercel_status tercel_cli_write_text(const char *path, const tercel_text *text, t
 void tercel_cli_add_xml(tercel_text *to, const char *text);
 /* "12.3 MB", in powers of 1000. */
 void tercel_cli_format_bytes(double bytes, char *out, size_t out_size);
+
+/* inspect_engine.c: what is in an engine file. */
+tercel_status tercel_cli_print_engine(const tercel_engine *engine, const char *path, tercel_error *err);
+tercel_status tercel_cli_write_engine_json(const char *to, const tercel_engine *engine, const char *path,
+                                           tercel_error *err);
 
 /* ---- comparing ------------------------------------------------------------------------------------------------------------ */
 

@@ -170,6 +170,9 @@ static tercel_status explain(options *o, const char *path, tercel_error *err) {
   tercel_status status;
   o->engine.count_savings = true;
   o->engine.verify = o->verify;
+  if (tercel_is_engine_file(path))
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT,
+                       "%s is an engine file, which does not keep the optimizer's decisions: give the model", path);
   TERCEL_CHECK(tercel_cli_load(path, &o->engine, &session, err));
   TERCEL_CHECK(tercel_cli_build(&o->engine, true, &session, err));
   TERCEL_CHECK(tercel_explain_gather(&session, path, &explanation, err));

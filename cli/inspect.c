@@ -26,7 +26,7 @@ static const tercel_cli_option own[] = {
      NULL},
     {"svg", TERCEL_CLI_TEXT, offsetof(options, svg), "FILE", "with --memory: draw the arena and the curve", NULL},
     {"json", TERCEL_CLI_TEXT, offsetof(options, json), "FILE",
-     "with --memory: write it as JSON; - is standard output, alone", NULL},
+     "with --memory, and of an engine file: write it as JSON; - is standard output, alone", NULL},
     {"metadata", TERCEL_CLI_FLAG, offsetof(options, metadata), NULL, "print the file's metadata in full", NULL},
     {0}};
 static const tercel_cli_option shapes[] = {
@@ -40,8 +40,11 @@ static const tercel_cli_group groups[] = {{"what to show instead of the overview
 static const tercel_cli_usage usage = {
     .command = "inspect",
     .operands = "MODEL",
-    .what = "Shows a model's inputs, outputs, operators, parameters and memory, or its graph or plan.",
+    .what = "Shows a model's inputs, outputs, operators, parameters and memory, or its graph or plan; of an engine "
+            "file what is "
+            "in it and how it was built, without running it.",
     .examples = "  tercel inspect net.onnx\n"
+                "  tercel inspect net.tercel --json -\n"
                 "  tercel inspect net.onnx --text | less\n"
                 "  tercel inspect net.onnx --dot | dot -Tsvg > net.svg\n"
                 "  tercel inspect net.onnx --plan --dim batch=1\n"
@@ -164,6 +167,29 @@ done:
 
 /* ---- the commands ---- */
 
+/* An engine file is looked at without being run, but for its memory. */
+static tercel_status inspect_engine(options *o, const char *path, tercel_error *err) {
+  tercel_cli_session session = {0};
+  tercel_status status = TERCEL_OK;
+  o->engine.look_only = !o->memory;
+  TERCEL_CHECK(tercel_cli_load(path, &o->engine, &session, err));
+  TERCEL_CHECK(tercel_cli_build(&o->engine, false, &session, err));
+  if (o->decisions) {
+    status = tercel_fail(err, TERCEL_INVALID_ARGUMENT, "--decisions: an engine file keeps none; give the model");
+    goto done;
+  }
+  if (o->memory) TERCEL_CHECK(show_memory(o, path, &session, err));
+  if (o->text) TERCEL_CHECK(print_text(NULL, session.engine, TERCEL_PRINT_TEXT, err));
+  if (o->dot) TERCEL_CHECK(print_text(NULL, session.engine, TERCEL_PRINT_DOT, err));
+  if (o->plan) TERCEL_CHECK(print_text(NULL, session.engine, TERCEL_PRINT_PLAN, err));
+  if (o->memory || o->text || o->dot || o->plan) goto done;
+  if (!o->json || strcmp(o->json, "-") != 0) TERCEL_CHECK(tercel_cli_print_engine(session.engine, path, err));
+  if (o->json) TERCEL_CHECK(tercel_cli_write_engine_json(o->json, session.engine, path, err));
+done:
+  tercel_cli_close(&session);
+  return status;
+}
+
 static tercel_status inspect(options *o, const char *path, tercel_error *err) {
   tercel_cli_session session = {0};
   tercel_status status = TERCEL_OK;
@@ -189,6 +215,11 @@ int tercel_cli_inspect(int argc, char **argv) {
   tercel_error err = {0};
   int exit_code;
   if (!tercel_cli_parse(&usage, argc, argv, &o, &operands, &exit_code)) return exit_code;
-  if ((o.svg || o.json) && !o.memory) return tercel_cli_fail_usage(usage.command, "--svg and --json go with --memory");
+  const bool is_engine = tercel_is_engine_file(operands.items[0]);
+  if ((o.svg || (o.json && !is_engine)) && !o.memory)
+    return tercel_cli_fail_usage(usage.command, "--svg and --json go with --memory");
+  if (is_engine)
+    return inspect_engine(&o, operands.items[0], &err) == TERCEL_OK ? TERCEL_EXIT_OK
+                                                                    : tercel_cli_fail(usage.command, &err);
   return inspect(&o, operands.items[0], &err) == TERCEL_OK ? TERCEL_EXIT_OK : tercel_cli_fail(usage.command, &err);
 }

@@ -44,6 +44,34 @@ static const double default_tune_seconds = 30;
 
 static double ms_since(int64_t start_ns) { return (double)(tercel_time_ns() - start_ns) / 1e6; }
 
+/* An engine file is what it was built as. */
+static tercel_status refuse_build_options(const tercel_cli_engine *o, tercel_error *err) {
+  const char *const given = o->dims.count > 0           ? "dim"
+                            : o->no_optimize            ? "no-optimize"
+                            : o->disable_passes != NULL ? "disable-passes"
+                            : o->min_shapes.count > 0   ? "min-shapes"
+                            : o->opt_shapes.count > 0   ? "opt-shapes"
+                            : o->max_shapes.count > 0   ? "max-shapes"
+                            : o->deterministic          ? "deterministic"
+                                                        : NULL;
+  if (given == NULL) return TERCEL_OK;
+  return tercel_fail(err, TERCEL_INVALID_ARGUMENT,
+                     "--%s: an engine file is built already; give it to `tercel build`, with the model", given);
+}
+
+static tercel_status load_engine(const char *path, const tercel_cli_engine *options, tercel_operators *operators,
+                                 tercel_cli_session *out, tercel_error *err) {
+  TERCEL_TRY(refuse_build_options(options, err));
+  const tercel_load_options load_options = {.size = sizeof load_options,
+                                            .num_threads =
+                                                options->threads > INT32_MAX ? INT32_MAX : (int)options->threads,
+                                            .no_mmap = options->no_mmap,
+                                            .look_only = options->look_only,
+                                            .max_memory = (uint64_t)options->max_memory,
+                                            .operators = operators};
+  return tercel_engine_load(path, &load_options, &out->engine, err);
+}
+
 tercel_status tercel_cli_load(const char *path, const tercel_cli_engine *options, tercel_cli_session *out,
                               tercel_error *err) {
   *out = (tercel_cli_session){0};
@@ -55,7 +83,8 @@ tercel_status tercel_cli_load(const char *path, const tercel_cli_engine *options
                                               .num_allow_external = (size_t)options->allow_external.count,
                                               .operators = operators};
   const int64_t start = tercel_time_ns();
-  const tercel_status status = tercel_model_load(path, &model_options, &out->model, err);
+  const tercel_status status = tercel_is_engine_file(path) ? load_engine(path, options, operators, out, err)
+                                                           : tercel_model_load(path, &model_options, &out->model, err);
   tercel_operators_destroy(operators); /* the model has its own reference */
   out->load_ms = ms_since(start);
   return status;
@@ -99,11 +128,14 @@ tercel_status tercel_cli_build(const tercel_cli_engine *options, bool profile, t
       .num_profiles = num_profiles,
   };
   const tercel_context_options context_options = {.size = sizeof context_options, .profile = profile};
-  tercel_cli_watch_tuning(&engine_options);
-  status = tercel_engine_build(session->model, &engine_options, &session->engine, err);
-  tercel_cli_end_tuning();
-  if (status != TERCEL_OK) goto done;
-  TERCEL_CHECK(tercel_context_create(session->engine, &context_options, &session->context, err));
+  if (session->engine == NULL) {
+    tercel_cli_watch_tuning(&engine_options);
+    status = tercel_engine_build(session->model, &engine_options, &session->engine, err);
+    tercel_cli_end_tuning();
+    if (status != TERCEL_OK) goto done;
+  }
+  if (!options->look_only)
+    TERCEL_CHECK(tercel_context_create(session->engine, &context_options, &session->context, err));
   session->build_ms = ms_since(start);
 done:
   tercel_arena_deinit(&names);

@@ -113,7 +113,7 @@ static tercel_status run_set(const tercel_cli_session *session, const char *fold
   tercel_status status = TERCEL_OK;
   tercel_model_info info = {.size = sizeof info};
   const tercel_engine *const engine = session->engine;
-  TERCEL_CHECK(tercel_model_get_info(session->model, &info, err));
+  if (session->model != NULL) TERCEL_CHECK(tercel_model_get_info(session->model, &info, err));
   TERCEL_CHECK(
       read_files(engine, folder, "input", tercel_engine_num_inputs(engine), tercel_engine_get_input, &in, err));
   TERCEL_CHECK(

@@ -373,6 +373,90 @@ TERCEL_API int tercel_engine_num_threads(const tercel_engine *engine);
 TERCEL_API int tercel_engine_get_profile_shape(const tercel_engine *engine, size_t profile, size_t input,
                                                tercel_profile_shape *out);
 
+/* ---- engine files -------------------------------------------------------------------------------------------------- */
+
+/* docs/engine-file.md is the manual.  A file holds the plan with its graph and weights, packed for the machine that built it.  Loading maps
+ * it: weights are used where they lie, by all processes that load it, and nothing is optimized or packed again.  On another CPU level or
+ * under another version it runs, too: what is laid out otherwise there is packed anew, and said (tercel_engine_get_info). */
+
+typedef struct tercel_save_options {
+  size_t size;
+  const char *source; /* the model's file, whose name and checksum are noted; NULL: none */
+  int strip_weights;  /* 1: leave the weights out; tercel_engine_refit brings them back */
+} tercel_save_options;
+
+/* Writes the file under a temporary name, then renames it.  The same model, options, measured times, version and CPU level give the same
+ * bytes.  options may be NULL.  TERCEL_IO; TERCEL_INVALID_MODEL: a step was verified and found wrong. */
+TERCEL_API tercel_status tercel_engine_save(const tercel_engine *engine, const char *path,
+                                            const tercel_save_options *options, tercel_error *err);
+
+typedef struct tercel_load_options {
+  size_t size;
+  int num_threads;     /* 0: as many as the process may use */
+  int no_mmap;         /* 1: read the file into memory instead of mapping it */
+  int check_weights;   /* 1: compare the weights' checksum, too: reads all of them */
+  int look_only;       /* 1: for asking and printing: weights may be missing, and contexts can't be created */
+  uint64_t max_memory; /* as for tercel_engine_build; 0: what the engine was built with */
+  struct tercel_operators *operators; /* of your own; NULL: none */
+} tercel_load_options;
+
+/* TERCEL_IO; TERCEL_INVALID_MODEL says what is wrong with the file; TERCEL_UNSUPPORTED: it was built by a later tercel, or needs operators that
+ * are not there, and names them.  options may be NULL. */
+TERCEL_API tercel_status tercel_engine_load(const char *path, const tercel_load_options *options, tercel_engine **out,
+                                            tercel_error *err);
+/* The same from memory, which is borrowed: it must outlive the engine and be aligned to 64 bytes. */
+TERCEL_API tercel_status tercel_engine_load_memory(const void *data, size_t bytes, const tercel_load_options *options,
+                                                   tercel_engine **out, tercel_error *err);
+/* 1: the file begins as an engine file does; 0: it does not, or can't be read. */
+TERCEL_API int tercel_is_engine_file(const char *path);
+/* Gives a stripped engine its weights back: builds the model with the options that the engine was built with, which must give the same
+ * graph (INVALID_ARGUMENT otherwise), and writes a whole engine file. */
+TERCEL_API tercel_status tercel_engine_refit(const char *path, const tercel_model *model, const char *out_path,
+                                             tercel_error *err);
+
+typedef struct tercel_engine_info {
+  size_t size; /* set to sizeof by the caller */
+  int from_file, stripped;
+  unsigned format;     /* of the file; 0 without one */
+  size_t num_steps;    /* of subgraphs, too */
+  size_t num_replaced; /* steps that run another kernel than in the file */
+  size_t num_repacked; /* steps whose weights are laid out otherwise here, and were packed anew */
+  uint64_t packed_bytes, mapped_bytes;
+} tercel_engine_info;
+
+TERCEL_API tercel_status tercel_engine_get_info(const tercel_engine *engine, tercel_engine_info *info,
+                                                tercel_error *err);
+
+/* What the engine was built with and from: "tercel", "cpu", "level", "threads", options, "source", then what the model's file said of
+ * itself as "model.KEY".  0 when there is no such number. */
+TERCEL_API int tercel_engine_get_metadata(const tercel_engine *engine, size_t index, const char **key,
+                                          const char **value);
+
+/* A part of the file that the engine was loaded from: 0 after the last, and without a file. */
+typedef struct tercel_file_section {
+  const char *name;
+  uint64_t offset, bytes, checksum;
+} tercel_file_section;
+
+TERCEL_API int tercel_engine_get_section(const tercel_engine *engine, size_t index, tercel_file_section *out);
+
+/* A step.  Pointers live as long as the engine. */
+typedef struct tercel_step_info {
+  const char *name, *op;
+  const char *tactic;                     /* the kernel that runs it, for usual shapes */
+  const char *packing;                    /* how its weights are laid out; "" where they are not packed */
+  uint64_t packed_bytes, packed_checksum; /* of weights that a file can keep packed */
+  const char *const *sources;             /* the nodes it stands for, by their names in the user's file */
+  size_t num_sources;
+  int depth;                     /* 0; 1 in a subgraph, ... */
+  tercel_dtype dtype;            /* of its first output; NONE without one */
+  int rank;                      /* -1: not known before a run */
+  int64_t dims[TERCEL_MAX_RANK]; /* -1: free */
+} tercel_step_info;
+
+/* In the order in which they run; 0 after the last. */
+TERCEL_API int tercel_engine_get_step(const tercel_engine *engine, size_t index, tercel_step_info *out);
+
 /* Names of the optimizer's passes, in order: index 0, 1, ... until NULL; *what (may be NULL) gets a line of explanation. */
 TERCEL_API const char *tercel_pass_name(size_t index, const char **what);
 

@@ -206,14 +206,22 @@ static int write_all(int fd, const uint8_t *data, size_t size) {
     if (put < 0) return errno;
     done += (size_t)put;
   }
-  return fsync(fd) == 0 ? 0 : errno;
+  return 0;
 }
 
 tercel_status tercel_file_write(const char *path, const void *data, size_t size, tercel_error *err) {
+  const tercel_file_piece whole = {data, size};
+  return tercel_file_write_pieces(path, &whole, 1, err);
+}
+
+tercel_status tercel_file_write_pieces(const char *path, const tercel_file_piece *pieces, size_t count,
+                                       tercel_error *err) {
   char temporary[PATH_MAX];
   const int fd = create_beside(path, temporary, sizeof temporary);
   if (fd < 0) return fail_io(err, "write", path, errno);
-  int error = write_all(fd, data, size);
+  int error = 0;
+  for (size_t i = 0; i < count && !error; i++) error = write_all(fd, pieces[i].data, pieces[i].size);
+  if (!error && fsync(fd) != 0) error = errno;
   if (close(fd) != 0 && !error) error = errno;
   if (!error && rename(temporary, path) != 0) error = errno;
   if (!error) return TERCEL_OK;

@@ -37,6 +37,15 @@ tercel_status tercel_file_open_inside(const char *folder, const tercel_folders *
 /* Writes path atomically: temporary name in the same folder, fsync, rename. */
 tercel_status tercel_file_write(const char *path, const void *data, size_t size, tercel_error *err);
 
+typedef struct tercel_file_piece {
+  const void *data;
+  size_t size;
+} tercel_file_piece;
+
+/* The same of pieces, one behind the other. */
+tercel_status tercel_file_write_pieces(const char *path, const tercel_file_piece *pieces, size_t count,
+                                       tercel_error *err);
+
 /* The folder part of a path ("." when there is none) into out (PATH_MAX bytes). */
 void tercel_path_folder(const char *path, char *out, size_t out_size);
 

@@ -200,6 +200,11 @@ void tercel_value_drop_data(tercel_value *value) {
   value->storage = NULL;
 }
 
+void tercel_value_restore_data(tercel_value *value, tercel_storage *storage) {
+  ((tercel_tensor *)(uintptr_t)value->constant)->data = tercel_storage_data(storage);
+  value->storage = tercel_storage_retain(storage);
+}
+
 void tercel_graph_remove_value(tercel_value *value) {
   tercel_graph *const graph = value->graph;
   if (value->producer)

@@ -146,6 +146,8 @@ static inline tercel_value *tercel_node_output(const tercel_node *node, size_t i
 }
 /* For a constant whose contents nobody will read any more: its storage is given back, its shape stays. */
 void tercel_value_drop_data(tercel_value *value);
+/* For a constant whose data were dropped: they are there again, in storage (a reference is taken). */
+void tercel_value_restore_data(tercel_value *value, tercel_storage *storage);
 /* Total of uses by nodes and as outputs. */
 static inline uint32_t tercel_value_num_uses(const tercel_value *value) {
   return value->num_uses + value->num_output_uses;

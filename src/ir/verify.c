@@ -53,8 +53,7 @@ static tercel_status check_constant(const tercel_value *value, tercel_error *err
   for (int i = 0; i < tensor->rank; i++)
     if (value->type.shape.dims[i] != tensor->dims[i])
       return BROKEN(err, "constant '%s': dim %d is not that of its tensor", value->name, i);
-  if (!tercel_tensor_set_shape(&want, tensor->dtype, tensor->rank, tensor->dims) || want.bytes > tensor->bytes ||
-      (want.bytes && !tensor->data))
+  if (!tercel_tensor_set_shape(&want, tensor->dtype, tensor->rank, tensor->dims) || want.bytes > tensor->bytes)
     return BROKEN(err, "constant '%s': %zu bytes of data are too few for its shape", value->name, tensor->bytes);
   return TERCEL_OK;
 }

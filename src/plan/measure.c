@@ -109,7 +109,7 @@ static tercel_status make_contender(bench *b, uint32_t i, tercel_error *err) {
   const tercel_kernel *const kernel = wanted->step->tactics->kernels[i];
   contender *const c = &b->contenders[i];
   if (wanted->packings[i] == NULL && tercel_kernel_has_state(kernel)) {
-    TERCEL_TRY(tercel_packing_create(kernel, node, wanted->target, &wanted->packings[i], err));
+    TERCEL_TRY(tercel_packing_create(kernel, node, wanted->target, NULL, &wanted->packings[i], err));
     for (uint32_t j = i + 1; j < b->num_contenders; ++j)
       if (wanted->packings[j] == NULL && tercel_kernels_share(kernel, wanted->step->tactics->kernels[j]))
         wanted->packings[j] = tercel_packing_retain(wanted->packings[i]);

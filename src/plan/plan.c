@@ -19,7 +19,7 @@ typedef struct lowering {
   tercel_plan_shared *shared;
   tercel_nominal nominal;
   tercel_arena scratch;
-  uint32_t num_rows;
+  uint32_t num_rows, num_replaced;
   tercel_text unsupported; /* one entry a node */
   size_t num_unsupported;
 } lowering;
@@ -48,6 +48,23 @@ const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const ter
   return kernel;
 }
 
+/* The tactic that the step was kept with, if it is among those that may run it here. */
+static bool take_given(lowering *lower, tercel_step *step) {
+  const tercel_plan_given *const given = &lower->options->given[step->row];
+  tercel_tactics *const tactics = step->tactics;
+  for (uint32_t i = 0; i < tactics->count; ++i) {
+    if (strcmp(tactics->kernels[i]->name, given->kernel) != 0) continue;
+    tactics->chosen = i;
+    tactics->is_tuned = given->is_tuned;
+    step->kernel = tactics->kernels[i];
+    return true;
+  }
+  tercel_log(TERCEL_LOG_INFO, "%s '%s': kernel '%s' is not for this machine, another one is chosen",
+             step->node->op->name, step->node->name, given->kernel);
+  ++lower->num_replaced;
+  return false;
+}
+
 static tercel_status choose_kernel(lowering *lower, tercel_step *step, tercel_error *err) {
   const tercel_node *const node = step->node;
   tercel_tactics *const tactics = tercel_zalloc(sizeof *tactics);
@@ -58,6 +75,7 @@ static tercel_status choose_kernel(lowering *lower, tercel_step *step, tercel_er
     note_unsupported(lower, node);
     return TERCEL_OK;
   }
+  if (lower->options->given != NULL && take_given(lower, step)) return TERCEL_OK;
   tercel_operands operands;
   if (tactics->count > 1 && tercel_nominal_operands(&lower->nominal, node, &lower->scratch, &operands))
     tactics->chosen = tercel_tactics_choose(tactics, node, &lower->shared->rules, operands.in, operands.out, false,
@@ -141,6 +159,7 @@ done:
 /* All steps of a plan and of those below it that have a kernel to prepare. */
 typedef struct preparation {
   tercel_plan_shared *shared;
+  const tercel_plan_given *given; /* by row; NULL: none */
   const tercel_step **steps;
   uint32_t count;
   pthread_mutex_t mutex;
@@ -154,8 +173,9 @@ static void prepare_step(preparation *p, uint32_t index) {
   tercel_tactics *const tactics = step->tactics;
   tercel_packing *packing = NULL;
   tercel_error err = {0};
-  const tercel_status status =
-      tercel_packing_create(tactics->kernels[tactics->chosen], step->node, &p->shared->rules.target, &packing, &err);
+  const tercel_packed *const given = p->given != NULL ? &p->given[step->row].packed : NULL;
+  const tercel_status status = tercel_packing_create(tactics->kernels[tactics->chosen], step->node,
+                                                     &p->shared->rules.target, given, &packing, &err);
   if (status == TERCEL_OK) {
     tercel_tactics_install(tactics, tactics->chosen, packing);
     tercel_packing_release(packing);
@@ -185,8 +205,8 @@ static void gather_step(const tercel_step *step, int depth, void *user) {
 }
 
 /* On the pool; users' operators on this thread, which may hold what they need (Python's lock). */
-static tercel_status prepare_all(const tercel_plan *plan, tercel_pool *pool, tercel_error *err) {
-  preparation p = {.shared = plan->shared, .status = TERCEL_OK, .err = err};
+static tercel_status prepare_all(const tercel_plan *plan, const tercel_plan_options *options, tercel_error *err) {
+  preparation p = {.shared = plan->shared, .given = options->given, .status = TERCEL_OK, .err = err};
   p.steps = tercel_alloc_array((size_t)plan->num_rows + 1, sizeof *p.steps);
   if (p.steps == NULL) return tercel_fail_memory(err, plan->num_rows * sizeof *p.steps, "a plan");
   tercel_plan_visit(plan, gather_step, &p);
@@ -194,7 +214,7 @@ static tercel_status prepare_all(const tercel_plan *plan, tercel_pool *pool, ter
   pthread_mutex_init(&p.mutex, NULL);
   for (uint32_t i = 0; i < p.count; ++i)
     if (p.steps[i]->node->op->id == TERCEL_OP_CUSTOM) prepare_step(&p, i);
-  tercel_pool_run(pool, p.count, 1, prepare_steps, &p);
+  tercel_pool_run(options->pool, p.count, 1, prepare_steps, &p);
   pthread_mutex_destroy(&p.mutex);
   tercel_free(p.steps);
   return p.status;
@@ -222,7 +242,8 @@ static void forget_packed(const tercel_step *step, bool keep_weights) {
     if (may_be_looked_at(value->constant)) continue;
     tercel_storage_forget(value->storage, value->constant->data, value->constant->bytes);
     const bool in_memory = value->storage != NULL && !tercel_storage_is_mapped(value->storage);
-    const bool comes_back = step->state.packed.format.inputs & (1u << i);
+    const bool comes_back =
+        value->constant->bytes > TERCEL_SMALL_CONSTANT && step->state.packed.format.inputs & (1u << i);
     if (in_memory && comes_back && !keep && tercel_value_num_uses(value) == 1) tercel_value_drop_data(value);
   }
 }
@@ -237,7 +258,7 @@ void tercel_plan_settle(tercel_plan *plan) {
       step->kernel = tactics->kernels[tactics->chosen];
       step->state = packing != NULL ? packing->state : (tercel_kernel_state){0};
     }
-    packed_bytes += step->state.packed_bytes;
+    packed_bytes += step->state.packed_bytes - tercel_packed_mapped_bytes(&step->state.packed);
     for (uint32_t i = 0; i < step->num_plans; ++i) {
       tercel_plan_settle(step->plans[i]);
       packed_bytes += step->plans[i]->packed_bytes;
@@ -310,17 +331,24 @@ tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *back
   tercel_plan *plan = NULL;
   TERCEL_TRY(create_shared(backend, options, &lower.shared, err));
   tercel_nominal_init(&lower.nominal, graph, options->size_of, options->size_user);
-  tercel_status status = lower_graph(&lower, graph, &plan, err);
+  tercel_status status = TERCEL_OK;
+  if (options->given != NULL && (uint32_t)tercel_graph_count_nodes(graph) != options->num_given)
+    status = tercel_fail(err, TERCEL_INVALID_MODEL, "the plan has %u steps, but the graph %u nodes", options->num_given,
+                         (uint32_t)tercel_graph_count_nodes(graph));
+  if (status == TERCEL_OK) status = lower_graph(&lower, graph, &plan, err);
   if (status == TERCEL_OK && lower.num_unsupported > 0) status = no_kernel(&lower, err);
   tercel_text_deinit(&lower.unsupported);
   tercel_nominal_deinit(&lower.nominal);
   tercel_arena_deinit(&lower.scratch);
-  if (status == TERCEL_OK) status = prepare_all(plan, options->pool, err);
+  if (status == TERCEL_OK && options->given != NULL && !options->look_only)
+    status = tercel_plan_restore(plan, options, &plan->num_repacked, err);
+  if (status == TERCEL_OK && !options->look_only) status = prepare_all(plan, options, err);
   if (status != TERCEL_OK) {
     destroy(plan);
     destroy_shared(lower.shared);
     return status;
   }
+  plan->num_replaced = lower.num_replaced;
   tercel_plan_settle(plan);
   bool keep = options->keep_weights;
   tercel_plan_visit(plan, forget_step, &keep);
@@ -347,7 +375,7 @@ tercel_status tercel_plan_choose_tactic(const tercel_plan *plan, const tercel_st
   const tercel_kernel *const kernel = tactics->kernels[index];
   if (tactics->packings[index] == NULL && tercel_kernel_has_state(kernel)) {
     tercel_packing *packing = NULL;
-    status = tercel_packing_create(kernel, step->node, &rules->target, &packing, err);
+    status = tercel_packing_create(kernel, step->node, &rules->target, NULL, &packing, err);
     if (status == TERCEL_OK) tercel_tactics_install(tactics, index, packing);
     tercel_packing_release(packing);
   }

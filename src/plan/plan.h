@@ -26,6 +26,9 @@ typedef struct tercel_step {
 
 enum { TERCEL_NO_STEP = UINT32_MAX };
 
+/* Constants of at most this many bytes always keep their data, packed or not. */
+enum { TERCEL_SMALL_CONSTANT = 4096 };
+
 /* Steps are numbered 0 .. num_steps - 1 in their order. */
 typedef struct tercel_life {
   uint32_t first; /* the step that makes the value; 0 for inputs and constants */
@@ -50,7 +53,16 @@ struct tercel_plan {
   tercel_life *lives;          /* by value id */
   uint32_t num_rows;           /* steps of this plan and all below it, counted from rows[0] of the outermost */
   _Atomic size_t packed_bytes; /* by kernels, of this plan and all below it */
+  uint32_t num_replaced, num_repacked; /* given steps that run otherwise; of the outermost */
 };
+
+/* How a step was run by a plan that was kept. */
+typedef struct tercel_plan_given {
+  const char *kernel; /* "": none */
+  bool is_tuned;
+  tercel_packed
+      packed; /* its constants, as that kernel packed them; data NULL: they are in the graph.  storage is borrowed */
+} tercel_plan_given;
 
 typedef struct tercel_plan_options {
   tercel_target target;
@@ -61,6 +73,11 @@ typedef struct tercel_plan_options {
   const tercel_timing_cache *cache; /* borrowed as long as the plan lives; NULL: estimates decide */
   bool
       keep_weights; /* of steps whose other tactics have packings of their own, so that they can be tried and swapped in */
+  const tercel_plan_given
+      *given; /* by row, of this graph; NULL: choose and pack.  A kernel that is not there, or does not support its node
+                                     here, is replaced; what is packed in another way than here is packed anew; both are logged and counted */
+  uint32_t num_given;
+  bool look_only; /* prepare nothing: the plan is for reports */
 } tercel_plan_options;
 
 /* Chooses and prepares kernels for every node of the graph, which must be inferred and outlive the plan.
@@ -69,6 +86,15 @@ typedef struct tercel_plan_options {
 tercel_status tercel_plan_create(tercel_graph *graph, const tercel_backend *backend, const tercel_plan_options *options,
                                  tercel_plan **out, tercel_error *err);
 void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
+
+/* restore.c: constants without data that a step can't do without, out of what given steps packed of them, on the pool.
+ * INVALID_MODEL names one that is nowhere.  *num_repacked: given steps whose packed constants are laid out otherwise here. */
+tercel_status tercel_plan_restore(const tercel_plan *plan, const tercel_plan_options *options, uint32_t *num_repacked,
+                                  tercel_error *err);
+/* Of packed constants that lie in a mapped file. */
+static inline size_t tercel_packed_mapped_bytes(const tercel_packed *packed) {
+  return packed->storage != NULL && tercel_storage_is_mapped(packed->storage) ? packed->format.bytes : 0;
+}
 
 /* The first kernel that supports the node for a target; NULL: there is none. */
 const tercel_kernel *tercel_plan_choose(const tercel_backend *backend, const tercel_node *node,

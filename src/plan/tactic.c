@@ -6,12 +6,12 @@
 /* ---- packings ------------------------------------------------------------------------------------------------------ */
 
 tercel_status tercel_packing_create(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
-                                    tercel_packing **out, tercel_error *err) {
+                                    const tercel_packed *given, tercel_packing **out, tercel_error *err) {
   tercel_packing *const packing = tercel_zalloc(sizeof *packing);
   if (packing == NULL) return tercel_fail_memory(err, sizeof *packing, "a tactic");
   atomic_init(&packing->refs, 1);
   packing->kernel = kernel;
-  const tercel_status status = tercel_kernel_prepare(kernel, node, target, NULL, &packing->state, err);
+  const tercel_status status = tercel_kernel_prepare(kernel, node, target, given, &packing->state, err);
   if (status != TERCEL_OK) {
     tercel_free(packing);
     return status;

@@ -27,9 +27,9 @@ static inline bool tercel_kernel_has_state(const tercel_kernel *kernel) {
   return kernel->prepare != NULL || kernel->packer != NULL;
 }
 
-/* Prepares one; the caller's reference. */
+/* Prepares one; the caller's reference.  given: what was packed before (tercel_kernel_prepare); may be NULL. */
 tercel_status tercel_packing_create(const tercel_kernel *kernel, const tercel_node *node, const tercel_target *target,
-                                    tercel_packing **out, tercel_error *err);
+                                    const tercel_packed *given, tercel_packing **out, tercel_error *err);
 tercel_packing *tercel_packing_retain(tercel_packing *packing); /* NULL is fine */
 void tercel_packing_release(tercel_packing *packing);           /* NULL is fine */
 

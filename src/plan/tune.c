@@ -241,7 +241,7 @@ static tercel_status prepare_swaps(const tercel_tuning *tuning, finding *f, terc
       TERCEL_TRY(add_swap(f, s->step, NULL, err)); /* it has that packing */
     } else if (tercel_node_has_constants(s->step->node)) {
       tercel_packing *packing = NULL;
-      TERCEL_TRY(tercel_packing_create(kernel, s->step->node, target, &packing, err));
+      TERCEL_TRY(tercel_packing_create(kernel, s->step->node, target, NULL, &packing, err));
       const tercel_status status = add_swap(f, s->step, packing, err);
       tercel_packing_release(packing);
       TERCEL_TRY(status);

@@ -19,6 +19,8 @@ struct tercel_context {
 tercel_status tercel_context_create(tercel_engine *engine, const tercel_context_options *options, tercel_context **out,
                                     tercel_error *err) {
   if (options != NULL) TERCEL_TRY(tercel_check_size(options->size, sizeof *options, "tercel_context_options", err));
+  if (engine->look_only)
+    return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "the engine was loaded to be looked at only: it can't be run");
   const size_t num_inputs = engine->interface.num_inputs, num_outputs = engine->interface.num_outputs;
   tercel_context *const context = tercel_zalloc(sizeof *context);
   if (context == NULL) return tercel_fail_memory(err, sizeof *context, "a context");

@@ -44,12 +44,18 @@ static tercel_status clone_graph(const tercel_graph *graph, const tercel_engine_
 static void count_mapped(const tercel_step *step, int depth, void *user) {
   (void)depth;
   uint64_t *const bytes = user;
+  *bytes += tercel_packed_mapped_bytes(&step->state.packed);
   for (uint32_t i = 0; i < step->node->num_inputs; ++i) {
     const tercel_value *const value = step->node->inputs[i];
     const bool packed = i < 32 && (step->state.unused_inputs & (1u << i));
     if (value == NULL || value->constant == NULL || value->storage == NULL || packed) continue;
     if (tercel_storage_is_mapped(value->storage)) *bytes += value->constant->bytes;
   }
+}
+
+void tercel_engine_count_mapped(tercel_engine *engine) {
+  engine->mapped_bytes = 0;
+  tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
 }
 
 static tercel_status optimize(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
@@ -109,9 +115,18 @@ static tercel_status build(tercel_engine *engine, const tercel_graph *graph, con
   TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
   TERCEL_TRY(tercel_engine_read_times(engine, options, err));
   TERCEL_TRY(plan(engine, options, err));
-  tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
+  tercel_engine_count_mapped(engine);
   TERCEL_TRY(tercel_interface_init(engine->graph, &engine->interface, err));
   return engine->max_memory != 0 ? tercel_engine_check_memory(engine, err) : TERCEL_OK;
+}
+
+tercel_status tercel_engine_create(tercel_engine **out, tercel_error *err) {
+  tercel_engine *const engine = tercel_zalloc(sizeof *engine);
+  if (engine == NULL) return tercel_fail_memory(err, sizeof *engine, "an engine");
+  atomic_init(&engine->refs, 1);
+  pthread_mutex_init(&engine->background_mutex, NULL);
+  *out = engine;
+  return TERCEL_OK;
 }
 
 tercel_status tercel_engine_build(const tercel_model *model, const tercel_engine_options *options, tercel_engine **out,
@@ -122,13 +137,13 @@ tercel_status tercel_engine_build(const tercel_model *model, const tercel_engine
   if (options->num_threads < 0)
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "%d threads, want 0 (as many as there are CPUs) or more",
                        options->num_threads);
-  tercel_engine *const engine = tercel_zalloc(sizeof *engine);
-  if (engine == NULL) return tercel_fail_memory(err, sizeof *engine, "an engine");
-  atomic_init(&engine->refs, 1);
-  pthread_mutex_init(&engine->background_mutex, NULL);
+  tercel_engine *engine = NULL;
+  TERCEL_TRY(tercel_engine_create(&engine, err));
   engine->max_memory = options->max_memory;
+  tercel_engine_note_options(engine, model, options);
   engine->operators = tercel_operators_retain(model->operators);
-  const tercel_status status = build(engine, model->imported.graph, options, err);
+  const tercel_status status = engine->facts.failed ? tercel_fail_memory(err, engine->facts.length, "an engine")
+                                                    : build(engine, model->imported.graph, options, err);
   if (status != TERCEL_OK) {
     tercel_engine_destroy(engine);
     return status;
@@ -155,6 +170,10 @@ void tercel_engine_destroy(tercel_engine *engine) {
   tercel_interface_deinit(&engine->interface);
   tercel_decisions_deinit(&engine->decisions);
   tercel_verification_deinit(&engine->verification);
+  tercel_text_deinit(&engine->facts);
+  tercel_free(engine->given);
+  tercel_free(engine->names.names);
+  tercel_engine_file_close(&engine->file);
   tercel_free(engine);
 }
 

@@ -2,6 +2,7 @@
  *
  *   model.c    a file's graph          frame.h    running a plan (read this first)
  *   tuning.c   tactics measured, before and beside runs
+ *   save.c, engine_load.c   engines to files and back
  *   engine.c   graph to plan           bind.c, place.c, finish.c    shapes to memory
  *   context.c  one run's state         control.c, sequence.c        steps without kernels
  *   check.c    what is wrong with a file, without an engine; memory_plan.c    what a run takes, without running */
@@ -14,6 +15,7 @@
 #include "import/import.h"
 #include "ops/custom.h"
 #include "optimize/optimize.h"
+#include "plan/engine_file.h"
 #include "plan/order.h"
 #include "plan/profiles.h"
 #include "plan/verify.h"
@@ -67,7 +69,23 @@ struct tercel_engine {
   tercel_decisions decisions;
   tercel_verification verification;
   tercel_interface interface;
+  tercel_text facts; /* what it was built with and from: key, value, ..., each with its 0; not the machine */
+  /* Of an engine from a file: */
+  tercel_engine_file file;
+  tercel_name_table names;
+  tercel_plan_given *given; /* [plan->num_rows] */
+  bool look_only;
 };
+
+/* An engine that holds nothing yet. */
+tercel_status tercel_engine_create(tercel_engine **out, tercel_error *err);
+/* Sets mapped_bytes, once there is a plan. */
+void tercel_engine_count_mapped(tercel_engine *engine);
+/* save.c: what a file notes of how an engine was built. */
+void tercel_engine_note_options(tercel_engine *engine, const tercel_model *model, const tercel_engine_options *options);
+/* An engine as sections; borrows its memory. */
+tercel_status tercel_engine_to_parts(const tercel_engine *engine, const char *source, tercel_engine_parts *out,
+                                     tercel_error *err);
 
 tercel_engine *tercel_engine_retain(tercel_engine *engine);
 

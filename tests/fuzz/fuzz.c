@@ -63,7 +63,7 @@ static bool set_inputs(tercel_context *context, const tercel_graph *graph, unsig
   return true;
 }
 
-static void run(tercel_engine *engine) {
+void tercel_fuzz_run_engine(tercel_engine *engine) {
   static unsigned char memory[MAX_INPUTS][MAX_INPUT_BYTES];
   tercel_error err = {0};
   tercel_context *context = NULL;
@@ -91,7 +91,7 @@ void tercel_fuzz_run_model(const tercel_model *model) {
     tercel_engine *engine = NULL;
     const tercel_status status = tercel_engine_build(model, &options, &engine, &err);
     if (status == TERCEL_INTERNAL) abort();
-    if (status == TERCEL_OK) run(engine);
+    if (status == TERCEL_OK) tercel_fuzz_run_engine(engine);
     tercel_engine_destroy(engine);
   }
 }

@@ -16,5 +16,7 @@ void tercel_fuzz_bound_memory(void);
 /* Builds the model, optimized and as it is, and runs each engine twice on small numbers.  Whatever the model holds, this ends in outputs
  * or an error that isn't ours; it aborts otherwise. */
 void tercel_fuzz_run_model(const tercel_model *model);
+/* Runs an engine likewise. */
+void tercel_fuzz_run_engine(tercel_engine *engine);
 
 #endif

@@ -11,7 +11,7 @@
 typedef int (*target_fn)(const uint8_t *data, size_t size);
 
 /* The build names each target's LLVMFuzzerTestOneInput after its file. */
-#define TARGETS(X) X(gguf) X(graph_text) X(image) X(model) X(npy) X(onnx) X(optimize) X(run) X(tensorpb)
+#define TARGETS(X) X(engine) X(gguf) X(graph_text) X(image) X(model) X(npy) X(onnx) X(optimize) X(run) X(tensorpb)
 #define DECLARE(name) int test_fuzz_##name(const uint8_t *data, size_t size);
 TARGETS(DECLARE)
 

@@ -143,17 +143,19 @@ static void test_packed_constants(void **state) {
   (void)state;
   tercel_error err = {0};
   tercel_plan *plan = NULL;
-  tercel_graph *graph = parse("graph \"g\" (%x: f32[2, 2]) {\n"
-                              "  %a: f32[2, 2] = constant data(1, 2, 3, 4)\n"
-                              "  %b: f32[2, 2] = constant data(1, 2, 3, 4)\n"
+  tercel_graph *graph = parse("graph \"g\" (%x: f32[2, 40]) {\n"
+                              "  %a: f32[40, 40] = constant ramp()\n"
+                              "  %b: f32[40, 40] = constant ramp()\n"
+                              "  %c: f32[40, 2] = constant ramp()\n"
                               "  %y = matmul(%x, %a)\n"
                               "  %z = matmul(%y, %b)\n"
-                              "  %u = matmul(%z, %b)\n  return %u\n}\n");
+                              "  %u = matmul(%z, %b)\n  %v = matmul(%u, %c)\n  return %v\n}\n");
   assert_ok(tercel_plan_create(graph, tercel_cpu_backend(), &one, &plan, &err), &err);
-  assert_int_equal(plan->num_steps, 3);
+  assert_int_equal(plan->num_steps, 4);
   assert_null(plan->steps[0].node->inputs[1]->constant->data);
-  assert_int_equal(plan->steps[0].node->inputs[1]->constant->dims[1], 2);
-  assert_non_null(plan->steps[1].node->inputs[1]->constant->data);
+  assert_int_equal(plan->steps[0].node->inputs[1]->constant->dims[1], 40);
+  assert_non_null(plan->steps[1].node->inputs[1]->constant->data); /* two readers */
+  assert_non_null(plan->steps[3].node->inputs[1]->constant->data); /* small */
   tercel_plan_destroy(plan);
   tercel_graph_destroy(graph);
 }
