@@ -468,6 +468,7 @@ typedef struct tercel_decision {
   const char *reason; /* of a rule that did not fit: the node, type, constant or reader in its way; NULL: it was made */
   double bytes_saved; /* that a run reads and writes less; 0 unless count_savings was set.  Free dims count as 1. */
   double flops_saved; /* likewise; negative where work was added to save other work */
+  const char *note;   /* of a change: what else there is to say of it; NULL: nothing */
 } tercel_decision;
 
 /* Decisions in the order in which they were made; those that did not fit are the ones that hold at the end.  0 after the last. */

@@ -57,6 +57,11 @@ static tercel_status copy_attr(const tercel_attr *a, tercel_node *to, tercel_err
   return TERCEL_OK;
 }
 
+tercel_status tercel_node_copy_attrs(tercel_node *node, const tercel_node *from, tercel_error *err) {
+  for (uint32_t i = 0; i < from->num_attrs; i++) TERCEL_TRY(copy_attr(&from->attrs[i], node, err));
+  return TERCEL_OK;
+}
+
 static tercel_status copy_sources(const tercel_node *from, tercel_node *to, tercel_error *err) {
   const char **const sources = tercel_arena_alloc_array(to->graph->arena, from->num_sources, sizeof *sources);
   if (!sources) return no_memory(err);
@@ -99,7 +104,7 @@ static tercel_status copy_node(const cloner *c, const tercel_node *from, tercel_
   to->num_captures = from->num_captures;
   TERCEL_TRY(copy_outputs(c, from, to, err));
   TERCEL_TRY(copy_sources(from, to, err));
-  for (uint32_t i = 0; i < from->num_attrs; i++) TERCEL_TRY(copy_attr(&from->attrs[i], to, err));
+  TERCEL_TRY(tercel_node_copy_attrs(to, from, err));
   for (uint32_t i = 0; i < from->num_graphs; i++) {
     tercel_graph *subgraph;
     if (!from->graphs[i]) continue;

@@ -125,6 +125,8 @@ tercel_status tercel_node_set_dtype(tercel_node *node, const char *name, tercel_
 tercel_status tercel_node_set_program(tercel_node *node, const char *name, const tercel_program *program,
                                       tercel_error *err);
 void tercel_node_remove_attr(tercel_node *node, const char *name);
+/* Sets all attributes that `from` has set. */
+tercel_status tercel_node_copy_attrs(tercel_node *node, const tercel_node *from, tercel_error *err);
 
 /* The attribute, or NULL when it isn't set.  The getters below fall back to the schema's default. */
 const tercel_attr *tercel_node_attr(const tercel_node *node, const char *name);

@@ -62,6 +62,19 @@ tercel_status tercel_made(tercel_pass_context *context, const char *rule, const 
   return TERCEL_OK;
 }
 
+tercel_status tercel_made_for(tercel_pass_context *context, const char *rule, const tercel_node *node,
+                              tercel_error *err, const char *format, ...) {
+  char note[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(note, sizeof note, format, args);
+  va_end(args);
+  TERCEL_TRY(tercel_made(context, rule, node, NULL, err));
+  tercel_decision *const decision = &context->decisions->items[context->decisions->count - 1];
+  decision->note = tercel_arena_strdup(&context->decisions->arena, note);
+  return decision->note ? TERCEL_OK : no_memory(err);
+}
+
 tercel_status tercel_refused(tercel_pass_context *context, const char *rule, const tercel_node *node, tercel_error *err,
                              const char *format, ...) {
   char reason[256];
@@ -108,6 +121,7 @@ void tercel_decisions_print(const tercel_decisions *log, tercel_text *out) {
     const tercel_decision *const d = &log->items[i];
     tercel_text_add(out, "%s: %s: %s", d->pass, d->rule, d->reason ? "refused " : "");
     for (size_t k = 0; k < d->num_sources; k++) tercel_text_add(out, "%s%s", k ? " + " : "", d->sources[k]);
+    if (d->note) tercel_text_add(out, " (%s)", d->note);
     tercel_text_add(out, d->reason ? ": %s\n" : "%s\n", d->reason ? d->reason : "");
   }
 }

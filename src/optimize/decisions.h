@@ -8,6 +8,9 @@
  * context->changed. */
 tercel_status tercel_made(tercel_pass_context *context, const char *rule, const tercel_node *node,
                           const tercel_node *other, tercel_error *err);
+/* The same, with a note of what the change is about or worth. */
+tercel_status tercel_made_for(tercel_pass_context *context, const char *rule, const tercel_node *node,
+                              tercel_error *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* The rule almost fitted the node: says the first thing that kept it from it. */
 tercel_status tercel_refused(tercel_pass_context *context, const char *rule, const tercel_node *node, tercel_error *err,
                              const char *format, ...) __attribute__((format(printf, 5, 6)));

@@ -9,7 +9,8 @@
 enum { MAX_ROUNDS = 100 }; /* of one stage: far more than any graph needs; a bound, should two passes undo each other */
 
 static const tercel_pass passes[] = {
-#define TERCEL_PASS(function, name, stage, about) {name, about, stage, tercel_pass_##function},
+#define TERCEL_PASS(function, name, stage, about) {name, about, stage, tercel_pass_##function, false},
+#define TERCEL_PASS_ONCE(function, name, stage, about) {name, about, stage, tercel_pass_##function, true},
 #include "optimize/passes.inc"
 #undef TERCEL_PASS
 };
@@ -94,14 +95,12 @@ static tercel_status run_stage(int stage, tercel_graph *graph, const tercel_opti
   for (int round = 0; round < MAX_ROUNDS; round++) {
     const uint32_t before = h->version;
     for (size_t i = 0; i < NUM_PASSES; i++) {
-      if (passes[i].stage > stage || h->seen[i] == h->version + 1 || is_disabled(&passes[i], options->disabled))
-        continue;
+      const bool done = passes[i].once ? h->seen[i] > 0 : h->seen[i] == h->version + 1;
+      if (passes[i].stage > stage || done || is_disabled(&passes[i], options->disabled)) continue;
       context->changed = false;
       TERCEL_TRY(run_pass(&passes[i], stage, graph, options->verify, context, err));
-      if (context->changed)
-        h->version++;
-      else
-        h->seen[i] = h->version + 1;
+      if (context->changed) h->version++;
+      if (!context->changed || passes[i].once) h->seen[i] = h->version + 1;
     }
     if (h->version == before) return TERCEL_OK;
   }
@@ -133,7 +132,9 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
   tercel_pass_context context = {.decisions = decisions,
                                  .savings = decisions->count_savings ? &savings : NULL,
                                  .shapes_only = options->shapes_only,
-                                 .eval = options->eval ? options->eval : tercel_eval_node};
+                                 .eval = options->eval ? options->eval : tercel_eval_node,
+                                 .node_cost = options->node_cost,
+                                 .cost_user = options->cost_user};
   decisions->before.num_nodes = tercel_graph_count_nodes(graph);
   tercel_status status = TERCEL_OK;
   history h = {0};

@@ -31,12 +31,18 @@ void tercel_decisions_print(const tercel_decisions *log, tercel_text *out);
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+/* Nanoseconds that a run of an inferred node of the graph (or of one that a pass might put there) is expected to take; 0: not
+ * known. */
+typedef double (*tercel_node_cost_fn)(void *user, const tercel_node *node);
+
 typedef struct tercel_optimize_options {
   const char *disabled; /* names of passes to leave out, separated by commas; NULL: none */
   bool verify;          /* check the graph after every pass that changed something */
   int level;            /* 0: the last stage; else no stage beyond it */
   bool shapes_only;     /* for checks: large constants are not read, and so neither folded nor scaled */
   tercel_eval_fn eval;  /* computes nodes that are folded; NULL: their reference kernels do (tercel_eval_node) */
+  tercel_node_cost_fn node_cost; /* what passes weigh; NULL: those that weigh do nothing */
+  void *cost_user;
 } tercel_optimize_options;
 
 /* Optimizes in place.  options and decisions may be NULL.  INVALID_ARGUMENT names a pass that does not exist; a
@@ -50,8 +56,10 @@ tercel_status tercel_optimize(tercel_graph *graph, const tercel_optimize_options
 typedef struct tercel_pass_context {
   const char *pass; /* name of the one that runs */
   tercel_decisions *decisions;
-  bool shapes_only;               /* as in the options */
-  tercel_eval_fn eval;            /* likewise; never NULL */
+  bool shapes_only;              /* as in the options */
+  tercel_eval_fn eval;           /* likewise; never NULL */
+  tercel_node_cost_fn node_cost; /* likewise */
+  void *cost_user;
   bool changed;                   /* set by every rewrite */
   struct tercel_savings *savings; /* NULL: not counted */
 } tercel_pass_context;
@@ -62,6 +70,7 @@ typedef struct tercel_pass {
   const char *name, *about;
   int stage;
   tercel_pass_fn run;
+  bool once; /* not again when others have changed the graph */
 } tercel_pass;
 
 /* Pass number i in order; NULL after the last. */

@@ -1,7 +1,10 @@
 /* Engines: a model's graph cloned with the dims that were fixed, optimized, planned.  Counted: contexts keep theirs alive. */
 #include "runtime/runtime.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "backends/cost.h"
 
 /* ---- building ------------------------------------------------------------------------------------------------------ */
 
@@ -58,14 +61,44 @@ void tercel_engine_count_mapped(tercel_engine *engine) {
   tercel_plan_visit(engine->plan, count_mapped, &engine->mapped_bytes);
 }
 
+/* What passes weigh. */
+typedef struct costs {
+  tercel_nominal nominal;
+  tercel_target target;
+  bool all_nhwc; /* TERCEL_LAYOUT=nhwc, for tests: whatever can be in NHWC is, whether it pays or not */
+} costs;
+
+static double node_cost(void *user, const tercel_node *node) {
+  costs *const c = user;
+  if (!c->all_nhwc) return tercel_node_cost(tercel_cpu_backend(), node, &c->nominal, &c->target);
+  const bool has_layout = node->op->id == TERCEL_OP_CONV || node->op->id == TERCEL_OP_POOL;
+  return has_layout && tercel_node_layout(node) == TERCEL_LAYOUT_NCHW ? 1e9 : 1;
+}
+
+/* TERCEL_LAYOUT=nchw keeps the model's layout.  So do deterministic engines: estimates differ between levels and numbers of threads, and
+ * layouts would with them. */
+static bool keeps_layout(const tercel_engine_options *options, const char *forced) {
+  return options->deterministic || (forced != NULL && strcmp(forced, "nchw") == 0);
+}
+
 static tercel_status optimize(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
+  const char *const forced = getenv("TERCEL_LAYOUT");
+  tercel_profile_at opt = {&engine->profiles, engine->graph, 0, TERCEL_PROFILE_OPT};
+  costs weighed = {.target = {.num_threads = tercel_pool_num_threads(engine->pool)},
+                   .all_nhwc = forced != NULL && strcmp(forced, "nhwc") == 0};
   const tercel_optimize_options wanted = {.disabled = options->disable_passes,
                                           .verify = options->check != 0,
                                           .eval = options->deterministic ? tercel_cpu_eval_node_exact
-                                                                         : tercel_cpu_eval_node};
+                                                                         : tercel_cpu_eval_node,
+                                          .node_cost = keeps_layout(options, forced) ? NULL : node_cost,
+                                          .cost_user = &weighed};
   tercel_graph *compact = NULL;
   engine->decisions.count_savings = options->count_savings != 0;
-  TERCEL_TRY(tercel_optimize(engine->graph, &wanted, &engine->decisions, err));
+  tercel_nominal_init(&weighed.nominal, engine->graph, engine->profiles.count > 0 ? tercel_profile_value_of : NULL,
+                      &opt);
+  const tercel_status status = tercel_optimize(engine->graph, &wanted, &engine->decisions, err);
+  tercel_nominal_deinit(&weighed.nominal);
+  if (status != TERCEL_OK) return status;
   /* Passes leave what they removed in the graph's memory, and gaps among the values' numbers. */
   TERCEL_TRY(tercel_graph_clone(engine->graph, NULL, NULL, &compact, err));
   tercel_graph_destroy(engine->graph);
@@ -110,10 +143,10 @@ static tercel_status build(tercel_engine *engine, const tercel_graph *graph, con
   TERCEL_TRY(tercel_profiles_init(engine->graph, options->profiles, options->num_profiles, &engine->profiles, err));
   TERCEL_TRY(tercel_infer_graph(engine->graph, err));
   TERCEL_TRY(tercel_graph_verify(engine->graph, err));
-  if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
-  if (!options->no_optimize) TERCEL_TRY(order(engine, err));
   TERCEL_TRY(tercel_pool_create(options->num_threads, &engine->pool, err));
   TERCEL_TRY(tercel_engine_read_times(engine, options, err));
+  if (!options->no_optimize) TERCEL_TRY(optimize(engine, options, err));
+  if (!options->no_optimize) TERCEL_TRY(order(engine, err));
   TERCEL_TRY(plan(engine, options, err));
   tercel_engine_count_mapped(engine);
   TERCEL_TRY(tercel_interface_init(engine->graph, &engine->interface, err));

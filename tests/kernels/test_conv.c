@@ -424,6 +424,9 @@ static void bench(tercel_cpu_level level, void *arg) {
       {"lcnet 1x1", false, 512, 512, 1, 7, 7, 1, 1, 0},        {"lcnet 1x1", false, 32, 64, 1, 112, 112, 1, 1, 0},
       {"lcnet 1x1", false, 128, 128, 1, 28, 28, 1, 1, 0},      {"depthwise 5", false, 256, 256, 256, 14, 14, 5, 1, 2},
       {"depthwise 3", false, 128, 128, 128, 28, 28, 3, 1, 1},  {"yolo 3x3/2", false, 64, 128, 1, 40, 40, 3, 2, 1},
+      {"lcnet first", false, 3, 16, 1, 224, 224, 3, 2, 1},     {"depthwise 3", false, 16, 16, 16, 112, 112, 3, 1, 1},
+      {"lcnet 1x1", false, 16, 32, 1, 112, 112, 1, 1, 0},      {"depthwise 3/2", false, 32, 32, 32, 112, 112, 3, 2, 1},
+      {"lcnet 1x1", false, 32, 64, 1, 56, 56, 1, 1, 0},        {"lcnet last", false, 512, 1280, 1, 1, 1, 1, 1, 0},
   };
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
     const layer *l = &layers[i];

@@ -26,7 +26,9 @@ def networks():
 
 
 def explain(tercel, path):
-    result = subprocess.run([tercel, "explain", path, "--json", "-"], capture_output=True, text=True, check=True)
+    """Without layouts, which are chosen for the machine."""
+    environment = {**os.environ, "TERCEL_LAYOUT": "nchw"}
+    result = subprocess.run([tercel, "explain", path, "--json", "-"], capture_output=True, text=True, check=True, env=environment)
     return json.loads(result.stdout)
 
 

@@ -344,6 +344,8 @@ static void add_step(generator *g) {
     tercel_test_graph_add_transformer(g, x);
   else if (rank == 4 && kind == 18)
     add_batch_norm(g, x);
+  else if (rank == 4 && kind == 19 && pick(g, 0, 2))
+    tercel_test_graph_add_picture(g, x);
   else if (rank == 4)
     add_conv(g, x);
 }

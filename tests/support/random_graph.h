@@ -30,6 +30,7 @@ int64_t tercel_test_graph_pick(tercel_test_graph *g, int64_t low, int64_t high);
 int tercel_test_graph_add_value(tercel_test_graph *g, int rank, const int64_t *dims);
 int tercel_test_graph_add_constant(tercel_test_graph *g, int rank, const int64_t *dims, bool positive);
 void tercel_test_graph_add_transformer(tercel_test_graph *g, int x);
+void tercel_test_graph_add_picture(tercel_test_graph *g, int x); /* of rank 4 */
 
 /* Does the graph in this text (0-terminated) still fail?  False when it isn't a graph. */
 typedef bool (*tercel_test_graph_fails)(const char *text, void *user);

@@ -7,10 +7,12 @@
  *         for each panel of mr pixels               their addresses, for the taps of the run
  *           for each panel of nr channels           tile
  *         after the last run: epilogue on the panel's pixels */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/conv.h"
+#include "backends/cpu/speed.h"
 #include "ops/move.h"
 
 /* Taps and channels of a tap that a run of k has at most.  Where taps of a row touch (`row` of them, else 1), they are one run of addresses for
@@ -195,7 +197,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   b->copies = rows_collide(g, &b->view) && b->out_each > s->gemm->nr;
   const int64_t k = b->in_each * g->kernel_size, kc = b->run.taps * b->run.channels;
   b->blocks = tercel_gemm_cut(g->out_size, b->out_each, k, g->batch * g->group, s->gemm->mr, s->gemm->nr,
-                              tercel_max_i64(kc, 1) * s->gemm->nr * (int64_t)sizeof(float), false, target->num_threads);
+                              tercel_max_i64(kc, 1) * s->gemm->nr * (int64_t)sizeof(float), true, target->num_threads);
   limit_pixels(b, s->gemm->mr);
   size_t lists, rows, all;
   if (!tercel_round_up_size((size_t)b->run.channels * sizeof(float), TERCEL_ALIGNMENT, &b->zeros_bytes) ||
@@ -392,6 +394,25 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   return TERCEL_OK;
 }
 
+/* ---- estimate ---- */
+
+static double cost(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
+                   const tercel_tensor *const *out, const tercel_target *target) {
+  (void)kernel;
+  (void)out;
+  static const double list_ns = 0.15, panel_ns = 15; /* an address; beside the tiles of a panel */
+  tercel_conv_geometry g;
+  if (!tercel_conv_cost_geometry(node, in, &g)) return 0;
+  const tercel_gemm_kernels *gemm = TERCEL_CPU_PICK(tercel_gemm_kernels);
+  const double outer = (double)(g.batch * g.group), pixels = (double)g.out_size, taps = (double)g.kernel_size;
+  const double m = (double)g.out_channels / (double)g.group, k = (double)g.in_channels / (double)g.group * taps;
+  const double panels = ceil(pixels / gemm->mr), pieces = outer * panels * ceil(m / gemm->nr);
+  const double list = pixels * taps * list_ns + panels * panel_ns,
+               reading = tercel_cpu_weights_cost(m * k * sizeof(float));
+  return tercel_cpu_shared_cost(outer * (tercel_gemm_tiles_cost(gemm, pixels, m, k) + list + reading),
+                                fmin(pieces, outer * pixels * m * k / (64 * 1024)), target->num_threads);
+}
+
 const tercel_kernel tercel_kernel_conv_nhwc = {.name = "conv.nhwc",
                                                .op = TERCEL_OP_CONV,
                                                .supports = supports,
@@ -399,4 +420,5 @@ const tercel_kernel tercel_kernel_conv_nhwc = {.name = "conv.nhwc",
                                                .prepare = prepare,
                                                .release = tercel_conv_release,
                                                .bind = bind,
-                                               .run = run};
+                                               .run = run,
+                                               .cost = cost};

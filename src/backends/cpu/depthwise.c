@@ -1,8 +1,10 @@
 /* conv, f32, with one input channel a group (depthwise, any multiplier): each output channel looks at one plane.
  * Work is cut into bands of rows, small enough that a band stays in the first-level cache from copy to epilogue. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/conv.h"
+#include "backends/cpu/speed.h"
 
 typedef struct binding {
   const tercel_conv_kernels *kernels;
@@ -109,10 +111,30 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   return TERCEL_OK;
 }
 
+static double cost(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
+                   const tercel_tensor *const *out, const tercel_target *target) {
+  (void)kernel;
+  (void)out;
+  static const double efficiency = 0.6, channel_ns = 55; /* of multiply-adds; beside copies and sums */
+  tercel_conv_geometry g;
+  if (!tercel_conv_cost_geometry(node, in, &g)) return 0;
+  const tercel_cpu_speed *const speed = tercel_cpu_get_speed();
+  const tercel_conv_axis x = tercel_conv_get_view(&g).x;
+  const bool narrow = x.output <= speed->lanes / 2; /* half vectors, twice as many in the same time: kernels_for */
+  const double rows = (double)g.out_size / (double)tercel_max_i64(x.output, 1);
+  const double vectors =
+      rows * ceil((double)x.output / (narrow ? speed->lanes / 2 : speed->lanes)) * (narrow ? 0.6 : 1);
+  const double copy_ns = x.stride == 1 ? 0.12 : 0.2; /* an element into its phase */
+  const double channels = (double)(g.batch * g.out_channels), taps = (double)g.kernel_size;
+  const double ns = vectors * taps / (speed->fma * efficiency) + (double)g.in_size * copy_ns + channel_ns;
+  return tercel_cpu_shared_cost(channels * ns, channels * (double)g.out_size * taps / (32 * 1024), target->num_threads);
+}
+
 const tercel_kernel tercel_kernel_conv_depthwise = {.name = "conv.depthwise",
                                                     .op = TERCEL_OP_CONV,
                                                     .supports = supports,
                                                     .prepare = prepare,
                                                     .release = tercel_conv_release,
                                                     .bind = bind,
-                                                    .run = run};
+                                                    .run = run,
+                                                    .cost = cost};

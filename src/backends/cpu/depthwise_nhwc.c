@@ -1,8 +1,10 @@
 /* conv, f32, channels last, with one input and one output channel a group (depthwise).  Work is cut into output rows. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/conv.h"
 #include "backends/cpu/kernels/channels.h"
+#include "backends/cpu/speed.h"
 #include "ops/move.h"
 
 typedef struct binding {
@@ -126,6 +128,21 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
   return TERCEL_OK;
 }
 
+static double cost(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
+                   const tercel_tensor *const *out, const tercel_target *target) {
+  (void)kernel;
+  (void)out;
+  static const double efficiency = 0.48; /* each vector of taps is loaded for a few pixels only */
+  static const double pixel_ns = 0.5;
+  tercel_conv_geometry g;
+  if (!tercel_conv_cost_geometry(node, in, &g)) return 0;
+  const tercel_cpu_speed *const speed = tercel_cpu_get_speed();
+  const double pixels = (double)(g.batch * g.out_size), vectors = ceil((double)g.out_channels / speed->lanes);
+  const double sums = pixels * vectors * (double)g.kernel_size;
+  return tercel_cpu_shared_cost(sums / (speed->fma * efficiency) + pixels * pixel_ns, sums * speed->lanes / (64 * 1024),
+                                target->num_threads);
+}
+
 const tercel_kernel tercel_kernel_conv_depthwise_nhwc = {.name = "conv.depthwise_nhwc",
                                                          .op = TERCEL_OP_CONV,
                                                          .supports = supports,
@@ -133,4 +150,5 @@ const tercel_kernel tercel_kernel_conv_depthwise_nhwc = {.name = "conv.depthwise
                                                          .prepare = prepare,
                                                          .release = tercel_conv_release,
                                                          .bind = bind,
-                                                         .run = run};
+                                                         .run = run,
+                                                         .cost = cost};

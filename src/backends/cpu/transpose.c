@@ -1,5 +1,6 @@
 /* transpose: a strided copy. */
 #include "backends/cpu/copy.h"
+#include "backends/cpu/speed.h"
 #include "ops/move.h"
 
 typedef struct bound {
@@ -35,10 +36,25 @@ static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
   return TERCEL_OK;
 }
 
+/* Tiles go through registers, and rows of a block stay in the first-level cache: about the rate of the second-level one, as long as both
+ * ends are in some cache. */
+static double cost(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
+                   const tercel_tensor *const *out, const tercel_target *target) {
+  (void)kernel;
+  (void)node;
+  (void)out;
+  const tercel_cpu_speed *const speed = tercel_cpu_get_speed();
+  const double bytes = 2 * (double)in[0]->bytes;
+  const bool cached = bytes < (double)tercel_cpu_cache_bytes(3) / 2;
+  const double ns = 500 + bytes / (cached ? 0.8 * speed->near_bytes : speed->far_bytes);
+  return tercel_cpu_shared_cost(ns, ns / 8000, target->num_threads);
+}
+
 const tercel_kernel tercel_kernel_transpose = {
     .name = "transpose.copy",
     .op = TERCEL_OP_TRANSPOSE,
     .supports = tercel_moves_bytes,
     .bind = bind,
     .run = run,
+    .cost = cost,
 };
