@@ -38,6 +38,7 @@ tercel_status tercel_tactic_rules_init(const tercel_backend *backend, const terc
   tercel_text machine = {0};
   tercel_text_add(&machine, "%s, %s, %d thread%s", tercel_cpu_name(), tercel_cpu_level_name(tercel_cpu_current()),
                   target->num_threads, target->num_threads == 1 ? "" : "s");
+  if (target->deterministic) tercel_text_add(&machine, ", deterministic"); /* other kernels, other times */
   if (machine.failed) return tercel_fail_memory(err, 0, "the machine's name");
   for (char *at = machine.data; *at != 0; ++at)
     if ((unsigned char)*at < ' ') *at = ' '; /* tabs part columns */

@@ -202,8 +202,10 @@ static double cost(const tercel_kernel *kernel, const tercel_node *node, const t
   return tercel_gemm_plan_cost(&plan, pack_ns, target->num_threads);
 }
 
+/* Both add the taps of a channel, then those of the next. */
+static const char order[] = "channels of taps";
+
 const tercel_kernel tercel_kernel_conv_gemm = {.name = "conv.gemm",
-                                               .order = "taps of a channel, then the next channel",
                                                .op = TERCEL_OP_CONV,
                                                .supports = supports,
                                                .packer = &packer.packer,
@@ -212,7 +214,8 @@ const tercel_kernel tercel_kernel_conv_gemm = {.name = "conv.gemm",
                                                .bind = bind,
                                                .run = run,
                                                .cost = cost,
-                                               .packing = "rows"};
+                                               .packing = "rows",
+                                               .order = order};
 
 /* Weights are packed, and at most two dims of the input are windows: planes. */
 static bool supports_direct(const tercel_kernel *kernel, const tercel_node *node) {
@@ -231,4 +234,5 @@ const tercel_kernel tercel_kernel_conv_direct = {.name = "conv.direct",
                                                  .bind = bind,
                                                  .run = run,
                                                  .cost = cost,
-                                                 .packing = "rows"};
+                                                 .packing = "rows",
+                                                 .order = order};
