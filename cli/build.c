@@ -8,8 +8,9 @@
 
 typedef struct options {
   tercel_cli_engine engine;
+  tercel_cli_inputs inputs;
   const char *output, *onnx;
-  bool strip, timing, quiet, fp16, bf16, int8, refit;
+  bool strip, timing, verify, quiet, fp16, bf16, int8, refit;
 } options;
 
 static const tercel_cli_option own[] = {
@@ -18,6 +19,11 @@ static const tercel_cli_option own[] = {
     {"strip-weights", TERCEL_CLI_FLAG, offsetof(options, strip), NULL,
      "leave the weights out; `tercel refit` brings them back from the model", "stripWeights"},
     {"timing", TERCEL_CLI_FLAG, offsetof(options, timing), NULL, "print what each pass of the optimizer took", NULL},
+    {"verify", TERCEL_CLI_FLAG, offsetof(options, verify), NULL,
+     "run the engine and compare every step with its reference kernel and with the nodes of the file that it stands "
+     "for; "
+     "a wrong engine is not written",
+     NULL},
     {"quiet", TERCEL_CLI_FLAG, offsetof(options, quiet), NULL, "print nothing but errors", NULL},
     {"onnx", TERCEL_CLI_TEXT, offsetof(options, onnx), "FILE", "the model, for those who know trtexec", "model"},
     {"refit", TERCEL_CLI_FLAG, offsetof(options, refit), NULL,
@@ -28,7 +34,10 @@ static const tercel_cli_option own[] = {
     {"int8", TERCEL_CLI_FLAG, offsetof(options, int8), NULL, "not yet, likewise", NULL},
     {0}};
 static const tercel_cli_group groups[] = {
-    {"building", own, 0}, {"engine", tercel_cli_engine_options, offsetof(options, engine)}, {0}};
+    {"building", own, 0},
+    {"inputs, for --verify", tercel_cli_inputs_options, offsetof(options, inputs)},
+    {"engine", tercel_cli_engine_options, offsetof(options, engine)},
+    {0}};
 static const tercel_cli_usage usage = {
     .command = "build",
     .operands = "MODEL",
@@ -37,6 +46,7 @@ static const tercel_cli_usage usage = {
         "it is mapped and ready in milliseconds, and its weights are shared by all processes that run it.",
     .examples = "  tercel build net.onnx -o net.tercel\n"
                 "  tercel build net.onnx -o net.tercel --dim batch=1 --threads 2\n"
+                "  tercel build net.onnx -o net.tercel --verify --input image=cat.npy\n"
                 "  tercel build net.onnx -o net.tercel --min-shapes x=1x3x224x224 --max-shapes x=8x3x224x224\n"
                 "  tercel build --onnx=net.onnx --saveEngine=net.tercel\n"
                 "  tercel build net.onnx -o small.tercel --strip-weights\n"
@@ -74,15 +84,23 @@ static tercel_status print_built(const options *o, const tercel_cli_session *ses
   return TERCEL_OK;
 }
 
+static tercel_status verify(const options *o, const tercel_cli_session *session, tercel_error *err) {
+  const tercel_status status = tercel_cli_verify(&o->inputs, session, err);
+  if (!o->quiet) tercel_cli_print_verification(session->engine, false);
+  return status;
+}
+
 static tercel_status build(options *o, const char *path, tercel_error *err) {
   tercel_cli_session session = {0};
   tercel_status status = TERCEL_OK;
   if (tercel_is_engine_file(path))
     return tercel_fail(err, TERCEL_INVALID_ARGUMENT,
                        "%s is an engine file already: give the model that it was built from", path);
-  o->engine.look_only = true; /* no context is needed */
+  o->engine.look_only = !o->verify; /* no context is needed */
+  o->engine.verify = o->verify;
   TERCEL_CHECK(tercel_cli_load(path, &o->engine, &session, err));
   TERCEL_CHECK(tercel_cli_build(&o->engine, false, &session, err));
+  if (o->verify) TERCEL_CHECK(verify(o, &session, err));
   const int64_t start = tercel_time_ns();
   const tercel_save_options save = {.size = sizeof save, .source = path, .strip_weights = o->strip};
   TERCEL_CHECK(tercel_engine_save(session.engine, o->output, &save, err));
