@@ -137,6 +137,7 @@ static tercel_status fuse(tercel_pass_context *context, const char *name, tercel
   const tercel_status status = has_one ? tercel_operands_prepend(&o, 0, &before, &why) : TERCEL_OK;
   if (status == TERCEL_UNSUPPORTED) return tercel_refused(context, name, node, err, "%s", why.message);
   if (status != TERCEL_OK) return tercel_fail(err, status, "%s", why.message);
+  tercel_operands_merge_equal(&o);
   return replace(context, name, node, value->producer, &o, err);
 }
 
@@ -163,7 +164,35 @@ static tercel_status apply_epilogue(tercel_pass_context *context, const char *na
   return status;
 }
 
-static const tercel_rule rules[] = {{"epilogue", TERCEL_OP_POINTWISE, apply_epilogue}, {0}};
+static tercel_status try_extras(tercel_pass_context *context, const char *name, tercel_node *node, tercel_arena *arena,
+                                tercel_error *err) {
+  tercel_operands o;
+  bool has_one;
+  TERCEL_TRY(read_epilogue(arena, node, &o, &has_one));
+  if (!has_one) return TERCEL_OK;
+  tercel_value *const result = node->outputs[0];
+  o.inputs[0] = result;
+  tercel_operands_merge_equal(&o);
+  const int instrs_before = o.program.num_instrs;
+  TERCEL_TRY(join_extras(node, result, &o, err));
+  if (o.program.num_instrs == instrs_before) return TERCEL_OK;
+  TERCEL_TRY(tercel_operands_absorb_scalars(&o, &result->type.shape, err));
+  tercel_operands_to_front(&o, tercel_operands_find(&o, result));
+  return replace(context, name, node, node, &o, err);
+}
+
+/* What makes an extra had another reader when the epilogue was made (a bias that was divided by the scale), and now has none. */
+static tercel_status apply_extras(tercel_pass_context *context, const char *name, tercel_node *node,
+                                  tercel_error *err) {
+  if (!find_heavy(node) || tercel_node_output(node, 1)) return TERCEL_OK;
+  tercel_arena arena = {0};
+  const tercel_status status = try_extras(context, name, node, &arena, err);
+  tercel_arena_deinit(&arena);
+  return status;
+}
+
+static const tercel_rule rules[] = {
+    {"epilogue", TERCEL_OP_POINTWISE, apply_epilogue}, {"extras", TERCEL_ANY_OP, apply_extras}, {0}};
 
 tercel_status tercel_pass_fuse_epilogue(tercel_graph *graph, tercel_pass_context *context, tercel_error *err) {
   uint32_t number = 0;

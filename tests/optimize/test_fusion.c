@@ -461,6 +461,14 @@ static void test_cheap_extras(void **state) {
                    "  %y: f32[n, 4] = matmul_integer(%x, %w, _, _, %s) {epilogue = {2: cast<1, 0>(%0); "
                    "constant<0.5>(); mul(%1, %3); "
                    "mul(%2, %4)}} named \"p\" from \"p\", \"c\", \"y\", \"k\"\n  return %y\n");
+  /* the scale was read by the bias's quotient, too, until that was joined */
+  test_assert_body(
+      "fuse-epilogue",
+      PRODUCT("%s: f32[]", SCALAR("v", "0.5") FN2("k", "mul", "s", "v") SCALAR("i", "8") FN2("d", "div", "i", "k"),
+              FN2("z", "add", "y", "d") "return %z "),
+      "  %z: f32[n, 4] = matmul_integer(%x, %w, _, _, %s) {epilogue = {2: constant<0.5>(); mul(%1, %2); "
+      "cast<1, 0>(%0); mul(%4, %3); constant<8>(); div(%6, %3); add(%5, %7)}} named \"p\" from \"p\", \"c\", "
+      "\"y\", \"z\", \"d\", \"k\"\n  return %z\n");
   static const char kept[] = "  %k: f32[4] = pointwise(";
   static const char *const texts[] = {
       /* one more effort for each element than a column's scale is worth; something that takes long; another reader */

@@ -437,5 +437,9 @@ static bool cut_nodes(tercel_text *text, tercel_test_graph_fails fails, void *us
 }
 
 void tercel_test_graph_shrink(tercel_text *text, tercel_test_graph_fails fails, void *user) {
-  while (cut_results(text, fails, user) | cut_nodes(text, fails, user)) continue;
+  bool shorter = true;
+  while (shorter) {
+    shorter = cut_results(text, fails, user);
+    shorter |= cut_nodes(text, fails, user);
+  }
 }
