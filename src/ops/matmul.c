@@ -20,7 +20,12 @@ static bool dtype_fits(tercel_dtype d) {
   }
 }
 
-/* Rows of b' as GGUF files keep them. */
+/* b as language models keep weights: narrower than what they meet. */
+static bool is_weights(tercel_dtype a, tercel_dtype b) {
+  const bool narrow = b == TERCEL_DTYPE_F16 || b == TERCEL_DTYPE_BF16;
+  return tercel_dtype_is_block(b) || (narrow && a == TERCEL_DTYPE_F32);
+}
+
 static tercel_status check_blocks(const tercel_infer *infer, tercel_error *err) {
   const tercel_type *const a = &infer->in[A]->type, *const b = &infer->in[B]->type;
   const bool rows = tercel_node_int(infer->node, "trans_b") != 0 && (b->shape.rank == 2 || b->shape.rank < 0);
@@ -35,7 +40,7 @@ static tercel_status check_dtypes(const tercel_infer *infer, tercel_error *err) 
   for (size_t i = A; i <= BIAS && i < infer->num_inputs; ++i) {
     if (infer->in[i] == NULL || infer->in[i]->type.dtype == TERCEL_DTYPE_NONE) continue;
     const tercel_dtype dtype = infer->in[i]->type.dtype;
-    if (i == B && tercel_dtype_is_block(dtype)) {
+    if (i == B && is_weights(want, dtype)) {
       TERCEL_TRY(check_blocks(infer, err));
       continue;
     }

@@ -1,5 +1,6 @@
 /* States: memory that runs write and find again.  Attention over a cache in pages, in pieces and for several sequences at once, equals attention over
- * whole sequences. */
+ * whole sequences.
+ * run-tests: levels */
 #include "runtime/net.h"
 
 #include <math.h>

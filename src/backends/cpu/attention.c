@@ -8,20 +8,18 @@
  *     y = O / sums
  *
  * Items go to the threads; an item's result depends on nothing but its operands. */
+#include "backends/cpu/attention.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/gemm.h"
 #include "backends/cpu/kernels/attention.h"
-#include "ops/attention.h"
 
 enum {
   TILE_ROWS = 128, /* queries of an item, at most */
   HALF_TILE = 64,  /* where whole tiles would be fewer than... */
   MIN_ITEMS = 16,  /* so many: threads want some each */
-  BLOCK_KEYS =
-      256, /* keys at a time: larger blocks have fewer maxima and rescalings, and must stay in the second-level cache with the scores */
-  FEW_ROWS = 4, /* up to so many, keys and values are read as they lie: packing would cost as much as the products */
+  FEW_ROWS = 4,    /* up to so many, keys and values are read as they lie: packing would cost as much as the products */
 };
 
 static bool is_f32(const tercel_node *node, size_t i) { return node->inputs[i]->type.dtype == TERCEL_DTYPE_F32; }
@@ -39,39 +37,38 @@ static bool supports(const tercel_kernel *kernel, const tercel_node *node) {
 
 /* ---- bind ---- */
 
-/* One thread's memory; offsets in floats. */
-typedef struct binding {
-  const tercel_gemm_kernels *gemm;
-  size_t keys_at, values_at, queries_at, scores_at, out_at, largest_at, sums_at, floats;
-} binding;
-
-static size_t reserve(binding *b, size_t floats) {
-  const size_t at = b->floats, line = TERCEL_ALIGNMENT / sizeof(float);
-  b->floats += (floats + line - 1) / line * line;
+static size_t reserve(tercel_attention_space *s, size_t floats) {
+  const size_t at = s->floats, line = TERCEL_ALIGNMENT / sizeof(float);
+  s->floats += (floats + line - 1) / line * line;
   return at;
+}
+
+void tercel_attention_plan(const tercel_target *target, int64_t most_rows, int64_t most_keys, int64_t head_size,
+                           int64_t value_size, tercel_attention_space *out) {
+  const size_t rows = (size_t)tercel_min_i64(most_rows, TILE_ROWS);
+  const int64_t keys = tercel_min_i64(most_keys, TERCEL_ATTENTION_BLOCK);
+  *out = (tercel_attention_space){.gemm = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels)};
+  out->keys_at = reserve(out, tercel_gemm_packed_b_size(out->gemm, head_size, keys));
+  if (value_size % out->gemm->lanes != 0)
+    out->values_at = reserve(out, tercel_gemm_packed_b_size(out->gemm, keys, value_size));
+  out->queries_at = reserve(out, rows * (size_t)head_size);
+  out->scores_at = reserve(out, rows * TERCEL_ATTENTION_BLOCK);
+  out->out_at = reserve(out, rows * (size_t)value_size);
+  out->largest_at = reserve(out, rows);
+  out->sums_at = reserve(out, rows);
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state,
                           const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
-                          tercel_arena *arena, tercel_kernel_binding *binding_out, tercel_error *err) {
+                          tercel_arena *arena, tercel_kernel_binding *binding, tercel_error *err) {
   (void)kernel, (void)state, (void)out;
   tercel_attention_geometry g;
   TERCEL_TRY(tercel_attention_get_geometry(node, in, node->num_inputs, &g, err));
-  binding *b = tercel_arena_alloc(arena, sizeof *b);
-  if (b == NULL) return tercel_fail_memory(err, sizeof *b, "attention");
-  *b = (binding){.gemm = TERCEL_CPU_PICK_FOR(target, tercel_gemm_kernels)};
-  const size_t rows = (size_t)tercel_min_i64(g.group * g.queries, TILE_ROWS);
-  const int64_t keys = tercel_min_i64(g.keys, BLOCK_KEYS);
-  b->keys_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, g.head_size, keys));
-  if (g.value_size % b->gemm->lanes != 0)
-    b->values_at = reserve(b, tercel_gemm_packed_b_size(b->gemm, keys, g.value_size));
-  b->queries_at = reserve(b, rows * (size_t)g.head_size);
-  b->scores_at = reserve(b, rows * BLOCK_KEYS);
-  b->out_at = reserve(b, rows * (size_t)g.value_size);
-  b->largest_at = reserve(b, rows);
-  b->sums_at = reserve(b, rows);
-  binding_out->data = b;
-  binding_out->workspace_bytes = b->floats * sizeof(float) * (size_t)target->num_threads;
+  tercel_attention_space *const space = tercel_arena_alloc(arena, sizeof *space);
+  if (space == NULL) return tercel_fail_memory(err, sizeof *space, "attention");
+  tercel_attention_plan(target, g.group * g.queries, g.keys, g.head_size, g.value_size, space);
+  binding->data = space;
+  binding->workspace_bytes = space->floats * sizeof(float) * (size_t)target->num_threads;
   return TERCEL_OK;
 }
 
@@ -79,14 +76,13 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
 
 typedef struct job {
   const tercel_attention_kernels *kernels;
-  const binding *binding;
+  const tercel_attention_space *space;
   tercel_attention_geometry g;
   bool deterministic;
   int64_t rows, tiles; /* queries that share a key head: group * queries; items of them */
   int64_t tile_rows;   /* of an item */
-  const float *q, *k, *v, *sinks;
-  const tercel_tensor *mask;
-  float *y, *workspace;
+  tercel_attention_operands o;
+  float *workspace;
 } job;
 
 /* One item at work. */
@@ -107,7 +103,7 @@ static int64_t place_of(const item *t, const tercel_attention_strides *s, int64_
 
 static item begin_item(const job *j, int64_t index, int thread) {
   const tercel_attention_geometry *g = &j->g;
-  const binding *b = j->binding;
+  const tercel_attention_space *b = j->space;
   float *space = j->workspace + (size_t)thread * b->floats;
   const int64_t key_heads = g->heads / g->group, first = index % j->tiles * j->tile_rows;
   item t = {.job = j,
@@ -124,9 +120,9 @@ static item begin_item(const job *j, int64_t index, int thread) {
             .sums = space + b->sums_at};
   for (int64_t r = 0; r < t.count; ++r) {
     tercel_attention_range(g, t.batch, query_of(&t, r), &t.begin[r], &t.end[r]);
-    j->kernels->scale(j->q + place_of(&t, &g->q, r), g->head_size, (float)g->scale, t.queries + r * g->head_size);
+    j->kernels->scale(j->o.q + place_of(&t, &g->q, r), g->head_size, (float)g->scale, t.queries + r * g->head_size);
     /* A sink is a key seen before all others, without a value. */
-    t.largest[r] = j->sinks != NULL ? j->sinks[head_of(&t, r)] : -INFINITY;
+    t.largest[r] = j->o.sinks != NULL ? j->o.sinks[head_of(&t, r)] : -INFINITY;
     t.sums[r] = t.largest[r] > -INFINITY ? 1 : 0;
   }
   memset(t.out, 0, (size_t)(t.count * g->value_size) * sizeof(float));
@@ -161,22 +157,23 @@ static bool few_rows(const item *t) { return t->count <= FEW_ROWS && !t->job->de
 /* Scores of all rows against n keys. */
 static void score(const item *t, const float *k, int64_t n) {
   const tercel_attention_geometry *g = &t->job->g;
-  const tercel_gemm_kernels *gemm = t->job->binding->gemm;
+  const tercel_gemm_kernels *gemm = t->job->space->gemm;
   if (few_rows(t)) {
     for (int64_t r = 0; r < t->count; ++r)
-      gemm->dots(n, g->head_size, t->queries + r * g->head_size, k, g->k.row, t->scores + r * BLOCK_KEYS);
+      gemm->dots(n, g->head_size, t->queries + r * g->head_size, k, g->k.row, t->scores + r * TERCEL_ATTENTION_BLOCK);
     return;
   }
   gemm->pack_b(g->head_size, n, k, 1, g->k.row, t->keys);
-  multiply(gemm, t->count, n, g->head_size, t->queries, g->head_size, t->keys, 0, t->scores, BLOCK_KEYS, false);
+  multiply(gemm, t->count, n, g->head_size, t->queries, g->head_size, t->keys, 0, t->scores, TERCEL_ATTENTION_BLOCK,
+           false);
 }
 
 /* Scores to weights for keys j .. j + n of row r. */
 static void weigh(const item *t, int64_t r, int64_t j, int64_t n) {
   const tercel_attention_geometry *g = &t->job->g;
   const tercel_attention_kernels *kernels = t->job->kernels;
-  const tercel_tensor *mask = t->job->mask;
-  float *s = t->scores + r * BLOCK_KEYS;
+  const tercel_tensor *mask = t->job->o.mask;
+  float *s = t->scores + r * TERCEL_ATTENTION_BLOCK;
   const int64_t begin = tercel_max_i64(0, tercel_min_i64(t->begin[r] - j, n));
   const int64_t end = tercel_max_i64(begin, tercel_min_i64(t->end[r] - j, n));
   if (g->softcap > 0) kernels->cap(s + begin, end - begin, (float)g->softcap);
@@ -197,27 +194,28 @@ static void weigh(const item *t, int64_t r, int64_t j, int64_t n) {
 /* O += weights times n values. */
 static void mix(const item *t, const float *v, int64_t n) {
   const tercel_attention_geometry *g = &t->job->g;
-  const tercel_gemm_kernels *gemm = t->job->binding->gemm;
+  const tercel_gemm_kernels *gemm = t->job->space->gemm;
   if (few_rows(t)) {
     for (int64_t r = 0; r < t->count; ++r)
-      t->job->kernels->mix(t->scores + r * BLOCK_KEYS, n, v, g->v.row, g->value_size, t->out + r * g->value_size);
+      t->job->kernels->mix(t->scores + r * TERCEL_ATTENTION_BLOCK, n, v, g->v.row, g->value_size,
+                           t->out + r * g->value_size);
     return;
   }
   const bool in_place = g->value_size % gemm->lanes == 0; /* no vector reaches into what is not a value */
   if (!in_place) gemm->pack_b(n, g->value_size, v, g->v.row, 1, t->values);
-  multiply(gemm, t->count, g->value_size, n, t->scores, BLOCK_KEYS, in_place ? v : t->values, in_place ? g->v.row : 0,
-           t->out, g->value_size, true);
+  multiply(gemm, t->count, g->value_size, n, t->scores, TERCEL_ATTENTION_BLOCK, in_place ? v : t->values,
+           in_place ? g->v.row : 0, t->out, g->value_size, true);
 }
 
 /* Blocks begin at multiples of their size in deterministic mode, so that a query's sums are cut alike whoever is beside it. */
 static int64_t first_block(const job *j, int64_t begin) {
-  return j->deterministic ? begin / BLOCK_KEYS * BLOCK_KEYS : begin;
+  return j->deterministic ? begin / TERCEL_ATTENTION_BLOCK * TERCEL_ATTENTION_BLOCK : begin;
 }
 
 /* Blocks of about the same size: a last one of a few keys would cost nearly as much as a whole one.  Single rows keep their scores near. */
 static int64_t block_size(const item *t, int64_t keys) {
-  if (t->job->deterministic) return BLOCK_KEYS;
-  const int64_t most = t->count <= FEW_ROWS ? BLOCK_KEYS / 2 : BLOCK_KEYS, line = 16;
+  if (t->job->deterministic) return TERCEL_ATTENTION_BLOCK;
+  const int64_t most = t->count <= FEW_ROWS ? TERCEL_ATTENTION_BLOCK / 2 : TERCEL_ATTENTION_BLOCK, line = 16;
   const int64_t blocks = tercel_ceil_div(keys, most);
   return blocks > 0 ? tercel_ceil_div(tercel_ceil_div(keys, blocks), line) * line : line;
 }
@@ -237,8 +235,8 @@ static void run_item(const job *j, int64_t index, int thread) {
     begin = tercel_min_i64(begin, t.begin[r]);
     end = tercel_max_i64(end, t.end[r]);
   }
-  const float *k = j->k + t.batch * g->k.batch + t.key_head * g->k.head;
-  const float *v = j->v + t.batch * g->v.batch + t.key_head * g->v.head;
+  const float *k = j->o.k + t.batch * g->k.batch + t.key_head * g->k.head;
+  const float *v = j->o.v + t.batch * g->v.batch + t.key_head * g->v.head;
   const int64_t most = block_size(&t, end - begin);
   for (int64_t at = first_block(j, begin); at < end; at += most) {
     const int64_t n = tercel_min_i64(end - at, most);
@@ -250,9 +248,9 @@ static void run_item(const job *j, int64_t index, int thread) {
   for (int64_t r = 0; r < t.count; ++r) {
     const float share = t.sums[r] == 0 ? of_unseen : 1 / t.sums[r];
     if (g->unseen == TERCEL_UNSEEN_CLEAR && isnan(share))
-      memset(j->y + place_of(&t, &g->y, r), 0, (size_t)g->value_size * sizeof(float));
+      memset(j->o.y + place_of(&t, &g->y, r), 0, (size_t)g->value_size * sizeof(float));
     else
-      j->kernels->scale(t.out + r * g->value_size, g->value_size, share, j->y + place_of(&t, &g->y, r));
+      j->kernels->scale(t.out + r * g->value_size, g->value_size, share, j->o.y + place_of(&t, &g->y, r));
   }
 }
 
@@ -260,24 +258,34 @@ static void run_items(void *arg, int64_t begin, int64_t end, int thread) {
   for (int64_t i = begin; i < end; ++i) run_item(arg, i, thread);
 }
 
-static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
-  const tercel_tensor *sinks = tercel_input_tensor(run->in, run->num_inputs, TERCEL_ATTENTION_SINKS);
-  job j = {.kernels = TERCEL_CPU_PICK_FOR(run->target, tercel_attention_kernels),
-           .binding = run->binding,
-           .deterministic = run->target->deterministic,
-           .q = run->in[TERCEL_ATTENTION_Q]->data,
-           .k = run->in[TERCEL_ATTENTION_K]->data,
-           .v = run->in[TERCEL_ATTENTION_V]->data,
-           .mask = tercel_input_tensor(run->in, run->num_inputs, TERCEL_ATTENTION_MASK),
-           .sinks = sinks != NULL ? sinks->data : NULL,
-           .y = run->out[0]->data,
-           .workspace = run->workspace};
-  TERCEL_TRY(tercel_attention_get_geometry(run->node, run->in, run->num_inputs, &j.g, err));
-  j.rows = j.g.group * j.g.queries;
+void tercel_attention_run(const tercel_attention_geometry *geometry, const tercel_attention_operands *operands,
+                          const tercel_attention_space *space, float *workspace, const tercel_target *target,
+                          tercel_pool *pool) {
+  job j = {.kernels = TERCEL_CPU_PICK_FOR(target, tercel_attention_kernels),
+           .space = space,
+           .g = *geometry,
+           .deterministic = target->deterministic,
+           .rows = geometry->group * geometry->queries,
+           .o = *operands,
+           .workspace = workspace};
   j.tile_rows = choose_tile_rows(&j);
   j.tiles = tercel_ceil_div(j.rows, j.tile_rows);
-  const int64_t items = j.g.batch * (j.g.heads / j.g.group) * j.tiles;
-  if (items > 0) tercel_pool_run(run->pool, items, 1, run_items, &j);
+  const int64_t items = geometry->batch * (geometry->heads / geometry->group) * j.tiles;
+  if (items > 0) tercel_pool_run(pool, items, 1, run_items, &j);
+}
+
+static tercel_status run(const tercel_kernel_run *run, tercel_error *err) {
+  const tercel_tensor *sinks = tercel_input_tensor(run->in, run->num_inputs, TERCEL_ATTENTION_SINKS);
+  const tercel_attention_operands operands = {.q = run->in[TERCEL_ATTENTION_Q]->data,
+                                              .k = run->in[TERCEL_ATTENTION_K]->data,
+                                              .v = run->in[TERCEL_ATTENTION_V]->data,
+                                              .mask =
+                                                  tercel_input_tensor(run->in, run->num_inputs, TERCEL_ATTENTION_MASK),
+                                              .sinks = sinks != NULL ? sinks->data : NULL,
+                                              .y = run->out[0]->data};
+  tercel_attention_geometry g;
+  TERCEL_TRY(tercel_attention_get_geometry(run->node, run->in, run->num_inputs, &g, err));
+  tercel_attention_run(&g, &operands, run->binding, run->workspace, run->target, run->pool);
   return TERCEL_OK;
 }
 
