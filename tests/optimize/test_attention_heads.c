@@ -119,12 +119,28 @@ static void test_softcap(void **state) {
       "attention(%q, %k, %v, %m) {scale = 0.5, softcap = 16, unseen = \"nan\"}");
 }
 
+/* Narrow products of one value are one; wide ones, which gain nothing, and those that take part in an epilogue stay. */
+static void test_parallel_matmuls(void **state) {
+  (void)state;
+#define PRODUCTS(columns, rest)                                                                                        \
+  "graph \"g\" (%x: f32[n, 16]) { %w: f32[16, " columns "] = constant fill(2) %u: f32[16, " columns                    \
+  "] = constant fill(3) %b: f32[" columns "] = constant fill(4) %p = matmul(%x, %w) %q = matmul(%x, %u, %b) " rest     \
+  " }"
+  assert_holds("parallel-matmuls", PRODUCTS("4", "%y = softmax(%p) %z = softmax(%q) return %y, %z"),
+               ", %columns) {axis = 1}");
+  assert_holds("parallel-matmuls", PRODUCTS("4", "return %p, %q"), "%bias: f32[8] = constant ");
+  char *const text = test_optimize("parallel-matmuls", PRODUCTS("16", "return %p, %q"), NULL);
+  assert_null(strstr(text, "split"));
+  tercel_free(text);
+  test_assert_refused("parallel-matmuls",
+                      PRODUCTS("4", "%y = pointwise(%p) {program = {1: silu<1>(%0)}} return %y, %q"),
+                      "'p' is read by pointwise operators, which its product can do by itself");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_turned),
-      cmocka_unit_test(test_repeated),
-      cmocka_unit_test(test_merged),
-      cmocka_unit_test(test_softcap),
+      cmocka_unit_test(test_turned),  cmocka_unit_test(test_repeated),         cmocka_unit_test(test_merged),
+      cmocka_unit_test(test_softcap), cmocka_unit_test(test_parallel_matmuls),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
