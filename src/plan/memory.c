@@ -245,8 +245,14 @@ static tercel_status start(packer *p, tercel_block *blocks, size_t count, tercel
   return TERCEL_OK;
 }
 
-tercel_status tercel_plan_memory(tercel_block *blocks, size_t count, tercel_arena *scratch, size_t *extent_out,
-                                 tercel_error *err) {
+/* Good enough, or not worth more time: but what is above the limit is worth any order. */
+static bool is_done(const packer *p, size_t best, size_t bound, size_t limit) {
+  if (best <= bound) return true;
+  return best <= limit && (best <= bound + bound / CLOSE_ENOUGH || p->num_looks >= MAX_LOOKS);
+}
+
+tercel_status tercel_plan_memory(tercel_block *blocks, size_t count, size_t limit, tercel_arena *scratch,
+                                 size_t *extent_out, tercel_error *err) {
   packer p = {.scratch = scratch};
   *extent_out = 0;
   if (count == 0) return TERCEL_OK;
@@ -255,7 +261,7 @@ tercel_status tercel_plan_memory(tercel_block *blocks, size_t count, tercel_aren
   TERCEL_TRY(find_bound(&p, blocks, count, &bound, err));
   size_t *const offsets = tercel_arena_alloc_array(scratch, count, sizeof *offsets);
   if (offsets == NULL) return no_memory(count, err);
-  for (int order = 0; order < NUM_ORDERS && best > bound + bound / CLOSE_ENOUGH && p.num_looks < MAX_LOOKS; ++order) {
+  for (int order = 0; order < NUM_ORDERS && !is_done(&p, best, bound, limit); ++order) {
     size_t extent = 0;
     TERCEL_TRY(try_order(&p, blocks, count, order, &extent, err));
     if (extent >= best) continue;

@@ -145,8 +145,9 @@ typedef struct tercel_block {
 /* Gives every block that is not placed an offset (a multiple of TERCEL_ALIGNMENT) so that no two that live at one step overlap,
  * and as little memory as it can.  *extent_out: end of the last block, placed ones included.  Blocks go in several orders, the best of
  * which counts, each into the smallest gap that takes it (Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
- * inference", greedy by size).  scratch: for the call's own needs. */
-tercel_status tercel_plan_memory(tercel_block *blocks, size_t count, tercel_arena *scratch, size_t *extent_out,
-                                 tercel_error *err);
+ * inference", greedy by size).  limit: what is to be kept to, if any order does; time doesn't count then.  scratch: for the call's own
+ * needs. */
+tercel_status tercel_plan_memory(tercel_block *blocks, size_t count, size_t limit, tercel_arena *scratch,
+                                 size_t *extent_out, tercel_error *err);
 
 #endif

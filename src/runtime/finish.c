@@ -22,7 +22,8 @@ static tercel_status pack(tercel_binder *b, uint32_t begin, tercel_error *err) {
   size_t count = 0;
   for (size_t i = 0; i < b->num_pieces; ++i)
     if (is_in_arena(&b->pieces[i]) && b->pieces[i].block.last >= begin) blocks[count++] = b->pieces[i].block;
-  TERCEL_TRY(tercel_plan_memory(blocks, count, &b->scratch, &b->binding->arena_bytes, err));
+  TERCEL_TRY(tercel_plan_memory(blocks, count, b->frame->runner->account.limit_bytes, &b->scratch,
+                                &b->binding->arena_bytes, err));
   b->binding->pieces = tercel_arena_alloc_array(&b->binding->memory, count, sizeof *b->binding->pieces);
   if (b->binding->pieces == NULL) return tercel_binder_no_memory(err);
   for (size_t i = 0; i < b->num_pieces; ++i) {

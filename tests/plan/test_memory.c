@@ -9,7 +9,7 @@ static size_t plan(tercel_block *blocks, size_t count) {
   tercel_arena scratch = {0};
   tercel_error err = {0};
   size_t extent = 0;
-  assert_ok(tercel_plan_memory(blocks, count, &scratch, &extent, &err), &err);
+  assert_ok(tercel_plan_memory(blocks, count, SIZE_MAX, &scratch, &extent, &err), &err);
   tercel_arena_deinit(&scratch);
   return extent;
 }
@@ -95,7 +95,8 @@ static void test_too_large(void **state) {
   tercel_arena scratch = {0};
   tercel_error err = {0};
   size_t extent = 0;
-  assert_fails(tercel_plan_memory(blocks, 2, &scratch, &extent, &err), TERCEL_OUT_OF_MEMORY, &err, "too large");
+  assert_fails(tercel_plan_memory(blocks, 2, SIZE_MAX, &scratch, &extent, &err), TERCEL_OUT_OF_MEMORY, &err,
+               "too large");
   tercel_arena_deinit(&scratch);
 }
 
