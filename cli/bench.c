@@ -9,10 +9,12 @@ typedef struct options {
   tercel_cli_inputs inputs;
   const char *onnx, *percentile, *json, *batch, *svg;
   double warmup_ms, seconds;
-  int64_t iterations, streams;
+  int64_t iterations, streams, batch_piece;
   bool profile;
   double tune_background;
 } options;
+
+enum { UNSET = -1 };
 
 static const tercel_cli_option own[] = {
     {"onnx", TERCEL_CLI_TEXT, offsetof(options, onnx), "FILE", "the model, instead of the argument MODEL", NULL},
@@ -28,6 +30,10 @@ static const tercel_cli_option own[] = {
      "run each of these batch sizes, such as 1,2,4,8,16,32: a table of latency and throughput.  The batch is the free "
      "first "
      "dim of the inputs",
+     NULL},
+    {"batch-piece", TERCEL_CLI_INT, offsetof(options, batch_piece), "N",
+     "compute N items of a batch at a time, where each is computed by itself; 0: all.  Default: as many as the cache "
+     "holds",
      NULL},
     {"svg", TERCEL_CLI_TEXT, offsetof(options, svg), "FILE", "with --batch: draw throughput and latency", NULL},
     {"percentile", TERCEL_CLI_TEXT, offsetof(options, percentile), "P,...",
@@ -87,6 +93,7 @@ static void print_result(const tercel_bench_result *r) {
   tercel_cli_format_bytes((double)r->memory.packed_bytes, packed, sizeof packed);
   printf("memory      activations %s a context, packed weights %s\n", activations, packed);
   printf("new shapes  bound in %.3f ms, the first time they came\n", r->bind_ms);
+  if (r->batch_piece > 0) printf("batch       %lld items at a time\n", (long long)r->batch_piece);
   if (r->streams == 1)
     printf("heap        %zu allocation%s in %zu runs\n", r->num_allocations, r->num_allocations == 1 ? "" : "s",
            r->num_runs);
@@ -114,8 +121,10 @@ static tercel_status bench(const options *o, tercel_bench_result *result, tercel
   double *latencies = NULL;
   tercel_status status = TERCEL_OK;
   const bool quiet = o->json && strcmp(o->json, "-") == 0;
-  const tercel_bench_limits limits = {(int64_t)(o->warmup_ms * 1e6), (int64_t)(o->seconds * 1e9),
-                                      (size_t)o->iterations};
+  const tercel_bench_limits limits = {(int64_t)(o->warmup_ms * 1e6), (int64_t)(o->seconds * 1e9), (size_t)o->iterations,
+                                      o->batch_piece == 0       ? -1
+                                      : o->batch_piece == UNSET ? 0
+                                                                : o->batch_piece};
   TERCEL_CHECK(tercel_cli_load(result->model, &o->engine, &session, err));
   TERCEL_CHECK(tercel_cli_build(&o->engine, false, &session, err));
   if (o->batch) {
@@ -149,7 +158,8 @@ done:
 }
 
 int tercel_cli_bench(int argc, char **argv) {
-  options o = {.warmup_ms = 200, .seconds = 3, .iterations = 10, .streams = 1, .percentile = "90,95,99"};
+  options o = {
+      .batch_piece = UNSET, .warmup_ms = 200, .seconds = 3, .iterations = 10, .streams = 1, .percentile = "90,95,99"};
   tercel_cli_list operands = {0};
   tercel_bench_result result = {0};
   tercel_error err = {0};

@@ -16,6 +16,7 @@ typedef struct tercel_bench_result {
   int num_percentiles;
   double percentiles[TERCEL_BENCH_PERCENTILES_MAX], percentile_ms[TERCEL_BENCH_PERCENTILES_MAX];
   tercel_memory_info memory;
+  int64_t batch_piece;    /* items of the batch that ran at a time; 0: all */
   double bind_ms;         /* of the first stream's first run: its shapes bound */
   size_t num_allocations; /* from the heap, in the measured runs; counted with one stream */
 } tercel_bench_result;
@@ -24,6 +25,7 @@ typedef struct tercel_bench_result {
 typedef struct tercel_bench_limits {
   int64_t warmup_ns, measure_ns;
   size_t min_runs;
+  int64_t batch_piece; /* as in tercel_context_options */
 } tercel_bench_limits;
 
 /* Runs the engine in as many contexts at a time.  Fills what comes of runs; the percentiles to tell are in *out already.

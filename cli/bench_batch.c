@@ -88,8 +88,9 @@ static tercel_status parse_batches(const char *text, point *points, size_t *coun
 static void print_point(const point *p) {
   char activations[32];
   tercel_cli_format_bytes((double)p->result.memory.activation_bytes, activations, sizeof activations);
-  printf("%7lld %11.3f %11.3f %11.3f %12.2f %8.2f %12s\n", (long long)p->batch, p->result.median_ms, p->result.max_ms,
-         p->result.median_ms / (double)p->batch, p->items_per_second, p->against_best, activations);
+  printf("%7lld %5lld %11.3f %11.3f %11.3f %12.2f %8.2f %12s\n", (long long)p->batch,
+         (long long)(p->result.batch_piece > 0 ? p->result.batch_piece : p->batch), p->result.median_ms,
+         p->result.max_ms, p->result.median_ms / (double)p->batch, p->items_per_second, p->against_best, activations);
   fflush(stdout);
 }
 
@@ -172,13 +173,13 @@ static tercel_status write_json(const char *path, const point *points, size_t co
   tercel_text_add_json(&to, model, strlen(model));
   tercel_text_add(&to, ", \"threads\": %d,\n  \"batches\": [", points[0].result.threads);
   for (size_t i = 0; i < count; i++)
-    tercel_text_add(
-        &to,
-        "%s\n    {\"batch\": %lld, \"median_ms\": %.6g, \"items_per_second\": %.6g, \"against_best\": %.6g, "
-        "\"activation_bytes\": %llu, \"runs\": %zu}",
-        i ? "," : "", (long long)points[i].batch, points[i].result.median_ms, points[i].items_per_second,
-        points[i].against_best, (unsigned long long)points[i].result.memory.activation_bytes,
-        points[i].result.num_runs);
+    tercel_text_add(&to,
+                    "%s\n    {\"batch\": %lld, \"piece\": %lld, \"median_ms\": %.6g, \"items_per_second\": %.6g, "
+                    "\"against_best\": %.6g, "
+                    "\"activation_bytes\": %llu, \"runs\": %zu}",
+                    i ? "," : "", (long long)points[i].batch, (long long)points[i].result.batch_piece,
+                    points[i].result.median_ms, points[i].items_per_second, points[i].against_best,
+                    (unsigned long long)points[i].result.memory.activation_bytes, points[i].result.num_runs);
   tercel_text_add(&to, "\n  ]\n}\n");
   tercel_status status = to.failed ? tercel_fail_memory(err, to.length, "JSON") : TERCEL_OK;
   if (status == TERCEL_OK) status = tercel_cli_write_text(path, &to, err);
@@ -202,7 +203,7 @@ tercel_status tercel_bench_batches(tercel_engine *engine, const tercel_bench_res
   TERCEL_CHECK(find_symbol(engine, &symbol, err));
   TERCEL_CHECK(tercel_cli_read_inputs(engine, inputs, &base, err));
   if (!quiet) printf("model       %s, %d threads\n", like->model, tercel_engine_num_threads(engine));
-  if (!quiet) printf("  batch   median ms      max ms     ms/item      items/s  vs best  activations\n");
+  if (!quiet) printf("  batch piece   median ms      max ms     ms/item      items/s  vs best  activations\n");
   for (size_t i = 0; i < count; i++) {
     points[i].result = *like;
     TERCEL_CHECK(measure(engine, inputs, &base, symbol, limits, &points[i], err));

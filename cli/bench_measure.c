@@ -29,6 +29,7 @@ typedef struct stream {
   double *latencies; /* ms */
   size_t count, capacity, num_warmup, num_allocations;
   double bind_ms; /* of the first run's shapes */
+  int64_t batch_piece;
   int64_t start_ns, end_ns;
   tercel_memory_info memory;
   tercel_status status;
@@ -53,6 +54,7 @@ static tercel_status measure(stream *s, tercel_context *context, tercel_error *e
   TERCEL_TRY(tercel_cli_first_run(context, s->data, err));
   TERCEL_TRY(tercel_context_get_bind_info(context, &bind, err));
   s->bind_ms = bind.last_run_us / 1e3;
+  s->batch_piece = bind.batch_piece;
   for (s->num_warmup = 1; tercel_time_ns() - begin < s->limits.warmup_ns; s->num_warmup++)
     TERCEL_TRY(tercel_context_run(context, err));
   s->start_ns = tercel_time_ns();
@@ -72,7 +74,8 @@ static tercel_status measure(stream *s, tercel_context *context, tercel_error *e
 static void *run_stream(void *arg) {
   stream *const s = arg;
   tercel_context *context = NULL;
-  s->status = tercel_context_create(s->engine, NULL, &context, &s->err);
+  const tercel_context_options options = {.size = sizeof options, .batch_piece = s->limits.batch_piece};
+  s->status = tercel_context_create(s->engine, &options, &context, &s->err);
   if (s->status == TERCEL_OK) s->status = measure(s, context, &s->err);
   tercel_context_destroy(context);
   return NULL;
@@ -151,6 +154,7 @@ static tercel_status collect(const stream *streams, int count, double **latencie
   out->runs_per_second = (double)total / out->seconds;
   out->memory = streams[0].memory;
   out->bind_ms = streams[0].bind_ms;
+  out->batch_piece = streams[0].batch_piece;
   out->num_allocations = streams[0].num_allocations;
   return TERCEL_OK;
 }

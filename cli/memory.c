@@ -125,6 +125,9 @@ tercel_status tercel_cli_print_memory_plan(const tercel_memory_plan *plan, terce
   printf("planned     %s (%llu bytes)\n", planned, (unsigned long long)info.planned_bytes);
   printf("lower bound %s (%llu bytes), alive at the fullest of %zu steps\n", live, (unsigned long long)info.live_bytes,
          info.num_steps);
+  if (info.batch_piece)
+    printf("batch       %zu items at a time, so that what they hand from step to step stays in the cache\n",
+           info.batch_piece);
   if (info.depends)
     printf("not told    the steps from '%s' on: their memory depends on data, --shapes runs them\n", info.depends);
   if (!info.num_steps || !info.live_bytes) return TERCEL_OK;

@@ -526,6 +526,9 @@ typedef struct tercel_context tercel_context;
 typedef struct tercel_context_options {
   size_t size;
   int profile; /* 1: time every step (see tercel_context_get_profile) */
+  /* Items of a batch that a run computes at a time, where the network computes each by itself (a free first dim of inputs and outputs): 0: as
+   * many as the cache holds what they hand from step to step; -1: all. */
+  int64_t batch_piece;
 } tercel_context_options;
 
 TERCEL_API tercel_status tercel_context_create(tercel_engine *engine, const tercel_context_options *options,
@@ -627,7 +630,8 @@ typedef struct tercel_bind_info {
   size_t size;
   uint64_t num_bound; /* stretches of steps; one a shape where no step depends on data */
   double total_us;
-  double last_run_us; /* of total_us, in the last run: 0 when its shapes were known */
+  double last_run_us;  /* of total_us, in the last run: 0 when its shapes were known */
+  int64_t batch_piece; /* items of the batch that the last run computed at a time; 0: all */
 } tercel_bind_info;
 
 TERCEL_API tercel_status tercel_context_get_bind_info(const tercel_context *context, tercel_bind_info *info,
@@ -655,8 +659,9 @@ typedef struct tercel_memory_plan_info {
   uint64_t live_bytes; /* of the values and workspaces alive at the fullest step: no order of packing can need less */
   size_t peak_step;    /* that step */
   size_t num_steps;    /* that are told */
-  const char *
-      depends; /* the first step whose memory depends on data, so that nothing is told from there on; NULL: all is told */
+  size_t batch_piece;  /* items of the batch that are computed at a time; 0: all */
+  /* The first step whose memory depends on data, so that nothing is told from there on; NULL: all is told. */
+  const char *depends;
 } tercel_memory_plan_info;
 
 TERCEL_API tercel_status tercel_memory_plan_get_info(const tercel_memory_plan *plan, tercel_memory_plan_info *info,

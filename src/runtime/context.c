@@ -3,10 +3,14 @@
 
 #include <string.h>
 
+#include "runtime/split.h"
+
 struct tercel_context {
   tercel_engine *engine; /* a reference */
   tercel_runner runner;
   tercel_frame *frame;
+  tercel_split *split;       /* NULL: batches run as they come */
+  int64_t piece;             /* items that the last run computed at a time; 0: all */
   bool *has_input;           /* by input */
   tercel_buffer *states;     /* by input: of states that the user did not set */
   tercel_list **input_lists; /* by input */
@@ -40,6 +44,8 @@ tercel_status tercel_context_create(tercel_engine *engine, const tercel_context_
     goto done;
   }
   TERCEL_CHECK(tercel_frame_create(&context->runner, engine->plan, &context->frame, err));
+  TERCEL_CHECK(
+      tercel_split_create(engine, context->frame, options != NULL ? options->batch_piece : 0, &context->split, err));
   if (options != NULL && options->profile)
     TERCEL_CHECK(tercel_profile_create(engine->plan, &context->runner.profile, err));
   *out = context;
@@ -50,6 +56,7 @@ done:
 
 void tercel_context_destroy(tercel_context *context) {
   if (context == NULL) return;
+  tercel_split_destroy(context->split);
   tercel_frame_destroy(context->frame);
   for (size_t i = 0; context->input_lists != NULL && i < context->engine->interface.num_inputs; ++i)
     tercel_list_release(context->input_lists[i]);
@@ -359,7 +366,8 @@ tercel_status tercel_context_run(tercel_context *context, tercel_error *err) {
   atomic_store_explicit(&context->runner.cancel, false, memory_order_relaxed);
   if (context->runner.profile != NULL) context->runner.profile->nested_ns = 0;
   TERCEL_TRY(start_run(context, err));
-  TERCEL_TRY(tercel_frame_run(context->frame, err));
+  TERCEL_TRY(tercel_split_choose(context->split, &context->piece, err));
+  TERCEL_TRY(context->piece > 0 ? tercel_split_run(context->split, err) : tercel_frame_run(context->frame, err));
   TERCEL_TRY(settle_outputs(context, err));
   context->has_run = true;
   return TERCEL_OK;
@@ -426,10 +434,12 @@ tercel_status tercel_context_get_bind_info(const tercel_context *context, tercel
   *info = (tercel_bind_info){.size = info->size,
                              .num_bound = runner->num_bound,
                              .total_us = (double)runner->bind_ns / 1e3,
-                             .last_run_us = (double)(runner->bind_ns - context->bind_ns_before) / 1e3};
+                             .last_run_us = (double)(runner->bind_ns - context->bind_ns_before) / 1e3,
+                             .batch_piece = context->piece};
   return TERCEL_OK;
 }
 
 tercel_status tercel_memory_plan_of_run(const tercel_context *context, tercel_memory_plan **out, tercel_error *err) {
-  return tercel_memory_plan_of_frame(context->engine, context->frame, out, err);
+  const size_t output_bytes = context->piece > 0 ? tercel_split_output_bytes(context->split) : 0;
+  return tercel_memory_plan_of_frame(context->engine, context->frame, context->piece, output_bytes, out, err);
 }

@@ -44,8 +44,8 @@ typedef struct tercel_runner {
   tercel_account account;
   tercel_arena scratch; /* for reference kernels; reset after each */
   atomic_bool cancel;
-  uint64_t num_bound; /* bindings made, subgraphs' included */
-  int64_t bind_ns;    /* that took so long */
+  uint64_t num_bound;        /* bindings made, subgraphs' included */
+  int64_t bind_ns;           /* that took so long */
   tercel_profile *profile;   /* NULL: not wanted */
   tercel_observer *observer; /* NULL: nobody looks */
 } tercel_runner;

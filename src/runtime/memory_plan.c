@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/runtime.h"
+#include "runtime/split.h"
 
 struct tercel_memory_plan {
   const tercel_engine *engine; /* borrowed: names are its graph's */
@@ -13,6 +14,7 @@ struct tercel_memory_plan {
   size_t num_steps;
   uint64_t planned_bytes;
   size_t peak_step;
+  int64_t piece; /* items of a batch; 0: all */
 };
 
 /* ---- out of bindings ----------------------------------------------------------------------------------------------- */
@@ -57,20 +59,26 @@ static void draw_curve(tercel_memory_plan *plan) {
     if (curve[s] > curve[plan->peak_step]) plan->peak_step = s;
 }
 
+/* Results in pieces lie in the whole batch's outputs. */
 static void sum_up(tercel_memory_plan *plan, const tercel_frame *frame, const tercel_binding *last) {
+  size_t arena_bytes = 0;
   for (const tercel_binding *b = last; b != NULL; b = b->parent)
-    if (b->arena_bytes > plan->planned_bytes) plan->planned_bytes = b->arena_bytes;
-  for (uint32_t k = 0; last->results != NULL && k < frame->plan->graph->num_outputs; ++k)
-    if (last->results[k].copy) add_bytes(&plan->planned_bytes, last->results[k].tensor->bytes);
+    if (b->arena_bytes > arena_bytes) arena_bytes = b->arena_bytes;
+  add_bytes(&plan->planned_bytes, arena_bytes);
+  for (uint32_t k = 0; plan->piece == 0 && last->results != NULL && k < frame->plan->graph->num_outputs; ++k)
+    if (last->results[k].copy && !tercel_frame_is_outside(frame, k))
+      add_bytes(&plan->planned_bytes, last->results[k].tensor->bytes);
   for (uint32_t id = 0; id < frame->plan->graph->num_values; ++id)
     add_bytes(&plan->planned_bytes, frame->dynamic[id].bytes);
 }
 
 static tercel_status create(const tercel_engine *engine, const tercel_frame *frame, const tercel_binding *last,
-                            tercel_memory_plan **out, tercel_error *err) {
+                            int64_t piece, size_t output_bytes, tercel_memory_plan **out, tercel_error *err) {
   tercel_memory_plan *const plan = tercel_zalloc(sizeof *plan);
   if (plan == NULL) return tercel_fail_memory(err, sizeof *plan, "a memory plan");
   plan->engine = engine;
+  plan->piece = piece;
+  plan->planned_bytes = output_bytes;
   size_t most = 0, num_segments = 0;
   for (const tercel_binding *b = last; b != NULL; b = b->parent, ++num_segments) most += b->num_pieces;
   plan->num_steps = last->end;
@@ -135,40 +143,47 @@ static tercel_status given_input(const tercel_engine *engine, uint32_t i, const 
   return TERCEL_OK;
 }
 
-/* A binding of the first segment: of the caller's inputs, or of the profile's largest. */
-static tercel_status bind_trial(const tercel_engine *engine, tercel_runner *runner, size_t profile,
-                                const tercel_view *inputs, tercel_frame **frame_out, tercel_binding **out,
+/* A frame that is bound and never run. */
+typedef struct trial {
+  tercel_runner runner;
+  tercel_frame *frame;
+  tercel_split *split;
+  tercel_binding *binding; /* of the first segment */
+  int64_t piece;
+  size_t output_bytes; /* of the whole batch, where it runs in pieces */
+} trial;
+
+static void end_trial(trial *t) {
+  tercel_binding_destroy(t->binding);
+  tercel_split_destroy(t->split);
+  tercel_frame_destroy(t->frame);
+}
+
+/* With the caller's inputs, or the profile's largest. */
+static tercel_status bind_trial(const tercel_engine *engine, trial *t, size_t profile, const tercel_view *inputs,
                                 tercel_error *err) {
-  tercel_frame *frame = NULL;
-  *runner = (tercel_runner){.pool = engine->pool, .target = &engine->plan->target};
-  tercel_account_init(&runner->account, engine->max_memory);
-  TERCEL_TRY(tercel_frame_create(runner, engine->plan, &frame, err));
-  tercel_status status = TERCEL_OK;
+  t->runner = (tercel_runner){.pool = engine->pool, .target = &engine->plan->target};
+  tercel_account_init(&t->runner.account, engine->max_memory);
+  TERCEL_TRY(tercel_frame_create(&t->runner, engine->plan, &t->frame, err));
   for (uint32_t i = 0; i < engine->graph->num_inputs; ++i)
-    TERCEL_CHECK(inputs != NULL ? given_input(engine, i, &inputs[i], &frame->inputs[i], err)
-                                : default_input(engine, profile, i, &frame->inputs[i], err));
-  TERCEL_CHECK(tercel_frame_check_inputs(frame, err));
-  TERCEL_CHECK(tercel_profiles_find(&engine->profiles, engine->graph, frame->inputs, &(size_t){0}, err));
-  TERCEL_CHECK(tercel_bind(frame, NULL, 0, out, err));
-done:
-  if (status == TERCEL_OK)
-    *frame_out = frame;
-  else
-    tercel_frame_destroy(frame);
-  return status;
+    TERCEL_TRY(inputs != NULL ? given_input(engine, i, &inputs[i], &t->frame->inputs[i], err)
+                              : default_input(engine, profile, i, &t->frame->inputs[i], err));
+  TERCEL_TRY(tercel_frame_check_inputs(t->frame, err));
+  TERCEL_TRY(tercel_profiles_find(&engine->profiles, engine->graph, t->frame->inputs, &(size_t){0}, err));
+  TERCEL_TRY(tercel_split_create(engine, t->frame, 0, &t->split, err));
+  TERCEL_TRY(tercel_split_choose(t->split, &t->piece, err));
+  if (t->piece > 0) t->output_bytes = tercel_split_show_piece(t->split);
+  return tercel_bind(t->frame, NULL, 0, &t->binding, err);
 }
 
 static tercel_status plan_trial(const tercel_engine *engine, size_t profile, const tercel_view *inputs,
                                 tercel_memory_plan **out, tercel_error *err) {
-  tercel_runner runner;
-  tercel_frame *frame = NULL;
-  tercel_binding *binding = NULL;
+  trial t = {0};
   tercel_memory_plan *plan = NULL;
-  TERCEL_TRY(bind_trial(engine, &runner, profile, inputs, &frame, &binding, err));
-  tercel_status status = create(engine, frame, binding, &plan, err);
-  if (status == TERCEL_OK) status = tercel_account_check(&runner.account, plan->planned_bytes, err);
-  tercel_binding_destroy(binding);
-  tercel_frame_destroy(frame);
+  tercel_status status = bind_trial(engine, &t, profile, inputs, err);
+  if (status == TERCEL_OK) status = create(engine, t.frame, t.binding, t.piece, t.output_bytes, &plan, err);
+  if (status == TERCEL_OK) status = tercel_account_check(&t.runner.account, plan->planned_bytes, err);
+  end_trial(&t);
   if (status == TERCEL_OK)
     *out = plan;
   else
@@ -198,10 +213,10 @@ tercel_status tercel_engine_check_memory(const tercel_engine *engine, tercel_err
   return TERCEL_OK;
 }
 
-tercel_status tercel_memory_plan_of_frame(const tercel_engine *engine, const tercel_frame *frame,
-                                          tercel_memory_plan **out, tercel_error *err) {
+tercel_status tercel_memory_plan_of_frame(const tercel_engine *engine, const tercel_frame *frame, int64_t piece,
+                                          size_t output_bytes, tercel_memory_plan **out, tercel_error *err) {
   if (frame->last == NULL) return tercel_fail(err, TERCEL_INVALID_ARGUMENT, "no run has succeeded");
-  return create(engine, frame, frame->last, out, err);
+  return create(engine, frame, frame->last, piece, output_bytes, out, err);
 }
 
 /* ---- asking -------------------------------------------------------------------------------------------------------- */
@@ -216,6 +231,7 @@ tercel_status tercel_memory_plan_get_info(const tercel_memory_plan *plan, tercel
       .live_bytes = plan->num_steps > 0 ? plan->live_bytes[plan->peak_step] : 0,
       .peak_step = plan->peak_step,
       .num_steps = plan->num_steps,
+      .batch_piece = (size_t)plan->piece,
       .depends = plan->num_steps < steps->num_steps ? steps->steps[plan->num_steps].node->name : NULL};
   return TERCEL_OK;
 }

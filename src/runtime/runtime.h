@@ -89,9 +89,9 @@ tercel_status tercel_engine_to_parts(const tercel_engine *engine, const char *so
 
 tercel_engine *tercel_engine_retain(tercel_engine *engine);
 
-/* memory_plan.c: the plan of the frame's last run; whether the largest shapes that are known before a run keep to the engine's max_memory. */
-tercel_status tercel_memory_plan_of_frame(const tercel_engine *engine, const tercel_frame *frame,
-                                          tercel_memory_plan **out, tercel_error *err);
+/* memory_plan.c: the plan of the frame's last run, of pieces of a batch and the whole one's outputs where piece > 0; whether the largest shapes that are known before a run keep to the engine's max_memory. */
+tercel_status tercel_memory_plan_of_frame(const tercel_engine *engine, const tercel_frame *frame, int64_t piece,
+                                          size_t output_bytes, tercel_memory_plan **out, tercel_error *err);
 tercel_status tercel_engine_check_memory(const tercel_engine *engine, tercel_error *err);
 
 /* context.c, for verify.c: the engine, who looks at steps (NULL: nobody), the inputs of another context over the same model, and
