@@ -194,21 +194,23 @@ static bool find_batch(const tercel_graph *graph, tercel_dim *out) {
   return false;
 }
 
-bool tercel_batch_find(const tercel_graph *graph, tercel_dim *batch_out, bool *items) {
+tercel_status tercel_batch_find(const tercel_graph *graph, bool *found, tercel_dim *batch_out, bool *items,
+                                tercel_error *err) {
   follower f = {.graph = graph};
-  if (!find_batch(graph, &f.batch)) return false;
+  *found = find_batch(graph, &f.batch);
+  if (!*found) return TERCEL_OK;
   f.kinds = tercel_zalloc((size_t)graph->num_values + 1);
-  bool found = f.kinds != NULL;
-  for (uint32_t i = 0; found && i < graph->num_inputs; ++i) {
+  if (f.kinds == NULL) return tercel_fail_memory(err, graph->num_values, "following the batch");
+  for (uint32_t i = 0; i < graph->num_inputs; ++i) {
     const tercel_value *const input = graph->inputs[i];
     bool has_batch = shape_of(input)->rank < 0 || input->type.kind != TERCEL_TYPE_TENSOR;
     for (int d = 0; d < shape_of(input)->rank; ++d) has_batch |= shape_of(input)->dims[d] == f.batch;
-    if (has_batch && !is_items(&f, input)) found = false;
+    if (has_batch && !is_items(&f, input)) *found = false;
     f.kinds[input->id] = has_batch ? ITEMS : SHARED;
     if (items != NULL) items[i] = has_batch;
   }
-  found = found && follow(&f);
+  *found = *found && follow(&f);
   tercel_free(f.kinds);
   *batch_out = f.batch;
-  return found;
+  return TERCEL_OK;
 }

@@ -65,15 +65,17 @@ tercel_status tercel_split_create(const tercel_engine *engine, tercel_frame *fra
     split->choices[i].items = tercel_arena_alloc_array(memory, split->num_outputs, sizeof(tercel_tensor));
     failed = !split->choices[i].inputs || !split->choices[i].items;
   }
-  if (failed) {
-    tercel_split_destroy(split);
-    return tercel_fail_memory(err, split->num_inputs * sizeof(tercel_tensor), "a context");
-  }
-  if (tercel_batch_find(graph, &batch, split->has_items))
+  bool found = false;
+  tercel_status status = TERCEL_OK;
+  if (failed)
+    status = tercel_fail_memory(err, graph->num_inputs * sizeof(tercel_tensor), "a context");
+  else
+    status = tercel_batch_find(graph, &found, &batch, split->has_items, err);
+  if (status == TERCEL_OK && found)
     *out = split;
   else
     tercel_split_destroy(split);
-  return TERCEL_OK;
+  return status;
 }
 
 void tercel_split_destroy(tercel_split *split) {

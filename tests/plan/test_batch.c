@@ -14,7 +14,8 @@ static bool find(const char *inputs, const char *body) {
   tercel_text_add(&text, "graph \"net\" (%s) {\n%s\n}\n", inputs, body);
   assert_ok(tercel_graph_parse(text.data, text.length, tercel_ops(), &graph, &err), &err);
   assert_ok(tercel_infer_graph(graph, &err), &err);
-  const bool found = tercel_batch_find(graph, &batch, NULL);
+  bool found = false;
+  assert_ok(tercel_batch_find(graph, &found, &batch, NULL, &err), &err);
   if (found) assert_int_equal(batch, graph->inputs[0]->type.shape.dims[0]);
   tercel_graph_destroy(graph);
   tercel_text_deinit(&text);
@@ -52,7 +53,7 @@ static void test_items_that_mix(void **state) {
   assert_false(find("%x: f32[2, 6]", "%y = pointwise(%x) {program = {1: relu(%0)}} return %y"));
   assert_false(find(rows, "%k: f32[2] = constant ramp() return %x, %k"));
   /* The number of items is data, too. */
-  assert_false(find(rows, "%s = shape(%x) %f = pointwise(%s) {program = {1: cast(%0) f32}}\n"
+  assert_false(find(rows, "%s = shape(%x) %f = pointwise(%s) {program = {1: cast:f32<1, 0>(%0)}}\n"
                           "%r = reduce(%f) {kind = \"sum\", keepdims = 0}\n"
                           "%y = pointwise(%x, %r) {program = {2: mul(%0, %1)}} return %y"));
   assert_false(find(picture, "%y, %i = pool(%x) {kind = \"max\", kernel = [2, 2]} return %y, %i"));
