@@ -50,9 +50,9 @@ struct tercel_plan {
   tercel_plan_shared *shared; /* owned by the outermost */
   tercel_step *steps;
   uint32_t num_steps;
-  tercel_life *lives;          /* by value id */
-  uint32_t num_rows;           /* steps of this plan and all below it, counted from rows[0] of the outermost */
-  _Atomic size_t packed_bytes; /* by kernels, of this plan and all below it */
+  tercel_life *lives;                  /* by value id */
+  uint32_t num_rows;                   /* steps of this plan and all below it, counted from rows[0] of the outermost */
+  _Atomic size_t packed_bytes;         /* by kernels, of this plan and all below it */
   uint32_t num_replaced, num_repacked; /* given steps that run otherwise; of the outermost */
 };
 
