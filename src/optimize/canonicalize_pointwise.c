@@ -106,7 +106,7 @@ static bool match_reciprocal(const tercel_value *value, tercel_value **x) {
 static tercel_status apply_mul(const single *s, tercel_error *err) {
   if (s->a->constant) return apply_constant_right(s, err);
   for (uint32_t side = 0; side < 2; side++) {
-    tercel_value *x, *const other = s->node->inputs[1 - side], *const reciprocal = s->node->inputs[side];
+    tercel_value *x = NULL, *const other = s->node->inputs[1 - side], *const reciprocal = s->node->inputs[side];
     if (other == reciprocal || !tercel_same_type(reciprocal, s->out) || !match_reciprocal(reciprocal, &x)) continue;
     tercel_node *made;
     TERCEL_TRY(
