@@ -32,24 +32,27 @@ static tercel_status prepare(const tercel_kernel *kernel, const tercel_node *nod
   return tercel_conv_prepare(node, target, out, err);
 }
 
-/* Outputs of at most 8 columns would leave half of 16 lanes idle. */
-static const tercel_conv_kernels *kernels_for(const tercel_conv_state *s, const tercel_target *target,
-                                              int64_t columns) {
+/* The kernel's variant: vectors of 8 where the level has 16, which narrow outputs fill better. */
+static const char narrow[] = "narrow";
+enum { NARROW_LANES = 8 };
+
+/* Bits don't hang on the vectors' width here, so deterministic mode chooses by columns alone. */
+static const tercel_conv_kernels *kernels_for(const tercel_kernel *kernel, const tercel_conv_state *s,
+                                              const tercel_target *target, int64_t columns) {
 #if defined(__x86_64__)
-  if (columns <= 8 && tercel_cpu_current() >= TERCEL_CPU_AVX2 && !target->deterministic)
-    return &tercel_conv_kernels_avx2;
 #if TERCEL_EXACT_LEVELS
-  if (columns <= 8 && tercel_cpu_current() >= TERCEL_CPU_AVX2) return &tercel_conv_kernels_avx2_exact;
+  if (target->deterministic && columns <= NARROW_LANES && tercel_cpu_current() >= TERCEL_CPU_AVX2)
+    return &tercel_conv_kernels_avx2_exact;
 #endif
+  if (kernel->variant == narrow) return &tercel_conv_kernels_avx2;
 #endif
-  (void)columns, (void)target;
+  (void)kernel, (void)target, (void)columns;
   return s->conv;
 }
 
 static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, const void *state_data,
                           const tercel_tensor *const *in, const tercel_tensor *const *out, const tercel_target *target,
                           tercel_arena *arena, tercel_kernel_binding *result, tercel_error *err) {
-  (void)kernel;
   const tercel_conv_state *s = state_data;
   binding *b = tercel_arena_alloc(arena, sizeof *b);
   if (b == NULL) return tercel_fail_memory(err, sizeof *b, "conv");
@@ -61,7 +64,7 @@ static tercel_status bind(const tercel_kernel *kernel, const tercel_node *node, 
   const tercel_conv_view view = tercel_conv_get_view(&b->g);
   const int64_t row_floats = tercel_conv_plane_row_floats(&view);
   TERCEL_TRY(tercel_conv_make_plane(&view, tercel_max_i64(BAND_FLOATS / row_floats, BAND_ROWS), arena, &b->d, err));
-  b->kernels = kernels_for(s, target, b->d.x.output);
+  b->kernels = kernels_for(kernel, s, target, b->d.x.output);
   b->bands = tercel_ceil_div(b->d.y.output, b->d.band);
   const size_t floats = (size_t)tercel_conv_plane_floats(&b->d);
   size_t thread_bytes;
@@ -113,18 +116,18 @@ static tercel_status run(const tercel_kernel_run *r, tercel_error *err) {
 
 static double cost(const tercel_kernel *kernel, const tercel_node *node, const tercel_tensor *const *in,
                    const tercel_tensor *const *out, const tercel_target *target) {
-  (void)kernel;
   (void)out;
   static const double efficiency = 0.6, channel_ns = 55; /* of multiply-adds; beside copies and sums */
   tercel_conv_geometry g;
   if (!tercel_conv_cost_geometry(node, in, &g)) return 0;
   const tercel_cpu_speed *const speed = tercel_cpu_get_speed();
   const tercel_conv_axis x = tercel_conv_get_view(&g).x;
-  const bool narrow = x.output <= speed->lanes / 2; /* half vectors, twice as many in the same time: kernels_for */
+  const bool is_narrow = kernel->variant == narrow;
+  const int64_t lanes = is_narrow ? NARROW_LANES : speed->lanes;
   const double rows = (double)g.out_size / (double)tercel_max_i64(x.output, 1);
-  const double vectors =
-      rows * ceil((double)x.output / (narrow ? speed->lanes / 2 : speed->lanes)) * (narrow ? 0.6 : 1);
-  const double copy_ns = x.stride == 1 ? 0.12 : 0.2; /* an element into its phase */
+  const double vectors = rows * (double)tercel_ceil_div(x.output, lanes) *
+                         (is_narrow ? 0.6 : 1); /* half vectors, almost twice as many in the same time */
+  const double copy_ns = x.stride == 1 ? 0.12 : is_narrow ? 0.17 : 0.2; /* an element into its phase */
   const double channels = (double)(g.batch * g.out_channels), taps = (double)g.kernel_size;
   const double ns = vectors * taps / (speed->fma * efficiency) + (double)g.in_size * copy_ns + channel_ns;
   return tercel_cpu_shared_cost(channels * ns, channels * (double)g.out_size * taps / (32 * 1024), target->num_threads);
@@ -137,4 +140,21 @@ const tercel_kernel tercel_kernel_conv_depthwise = {.name = "conv.depthwise",
                                                     .release = tercel_conv_release,
                                                     .bind = bind,
                                                     .run = run,
-                                                    .cost = cost};
+                                                    .cost = cost,
+                                                    .packing = "plain"};
+
+static bool supports_narrow(const tercel_kernel *kernel, const tercel_node *node) {
+  return tercel_cpu_get_speed()->lanes > NARROW_LANES && supports(kernel, node);
+}
+
+const tercel_kernel tercel_kernel_conv_depthwise_narrow = {.name = "conv.depthwise.narrow",
+                                                           .op = TERCEL_OP_CONV,
+                                                           .variant = narrow,
+                                                           .supports = supports_narrow,
+                                                           .supports_exact = tercel_kernel_never,
+                                                           .prepare = prepare,
+                                                           .release = tercel_conv_release,
+                                                           .bind = bind,
+                                                           .run = run,
+                                                           .cost = cost,
+                                                           .packing = "plain"};
