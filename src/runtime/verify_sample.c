@@ -86,7 +86,8 @@ tercel_status tercel_sample_init(const tercel_node *node, const tercel_tensor *c
   for (uint32_t i = 0; i < node->num_inputs; i++) memcpy(&s->in[i], &in[i], sizeof s->in[i]); /* never written */
   const double flops = out != NULL && may_cut(node, in, out) ? flops_of(node, in, out) : 0;
   if (flops <= most_flops) return TERCEL_OK;
-  const int axis = node->op->id == TERCEL_OP_MATMUL || node->op->id == TERCEL_OP_MATMUL_INTEGER ? out->rank - 1 : 1;
+  const bool is_matmul = node->op->id == TERCEL_OP_MATMUL || node->op->id == TERCEL_OP_MATMUL_INTEGER;
+  const int axis = is_matmul ? out->rank - 1 : tercel_channel_dim(tercel_node_layout(node), out->rank);
   const int64_t count = out->dims[axis], fit = (int64_t)((double)count * most_flops / flops);
   const int64_t wanted = fit < 2 ? 2 : fit;
   if (wanted >= count) return TERCEL_OK;
