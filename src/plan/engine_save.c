@@ -129,8 +129,8 @@ static void count_packed_uses(const tercel_plan *plan, uint32_t *counts) {
 /* Weights are floats and bytes; other integers may tell shapes or places. */
 static bool is_weight(const tercel_tensor *t) {
   const bool is_byte = t->dtype == TERCEL_DTYPE_I8 || t->dtype == TERCEL_DTYPE_U8;
-  return t->bytes > TERCEL_SMALL_CONSTANT && t->dtype != TERCEL_DTYPE_STRING && (is_byte || !tercel_dtype_is_integer(t->dtype)) &&
-         t->dtype != TERCEL_DTYPE_BOOL;
+  return t->bytes > TERCEL_SMALL_CONSTANT && t->dtype != TERCEL_DTYPE_STRING &&
+         (is_byte || !tercel_dtype_is_integer(t->dtype)) && t->dtype != TERCEL_DTYPE_BOOL;
 }
 
 static void align(tercel_text *text, size_t unit) {
