@@ -75,8 +75,8 @@ static double node_cost(void *user, const tercel_node *node) {
   return has_layout && tercel_node_layout(node) == TERCEL_LAYOUT_NCHW ? 1e9 : 1;
 }
 
-/* TERCEL_LAYOUT=nchw keeps the model's layout.  So do deterministic engines: estimates differ between levels and numbers of threads, and
- * layouts would with them. */
+/* TERCEL_LAYOUT=nchw keeps the model's layout.  So do deterministic engines: estimates differ between levels, and layouts would
+ * with them. */
 static bool keeps_layout(const tercel_engine_options *options, const char *forced) {
   return options->deterministic || (forced != NULL && strcmp(forced, "nchw") == 0);
 }
@@ -84,8 +84,9 @@ static bool keeps_layout(const tercel_engine_options *options, const char *force
 static tercel_status optimize(tercel_engine *engine, const tercel_engine_options *options, tercel_error *err) {
   const char *const forced = getenv("TERCEL_LAYOUT");
   tercel_profile_at opt = {&engine->profiles, engine->graph, 0, TERCEL_PROFILE_OPT};
-  costs weighed = {.target = {.num_threads = tercel_pool_num_threads(engine->pool)},
-                   .all_nhwc = forced != NULL && strcmp(forced, "nhwc") == 0};
+  costs weighed = {
+      .target = {.num_threads = 1}, /* whatever the engine has: layouts, and so results, do not depend on it */
+      .all_nhwc = forced != NULL && strcmp(forced, "nhwc") == 0};
   const tercel_optimize_options wanted = {.disabled = options->disable_passes,
                                           .verify = options->check != 0,
                                           .eval = options->deterministic ? tercel_cpu_eval_node_exact
