@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) void multiply_listed(const tercel_g
 #if defined(__AVX512F__) || defined(__ARM_NEON)
 #define GEMM_TILES(T) T(1, 1) T(1, 2) T(1, 3) T(2, 1) T(2, 2) T(2, 3) T(3, 1) T(3, 2) T(3, 3) T(4, 1) T(4, 2) T(4, 3) \
                       T(5, 1) T(5, 2) T(5, 3) T(6, 1) T(6, 2) T(6, 3) T(7, 1) T(7, 2) T(7, 3) T(8, 1) T(8, 2) T(8, 3)
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && VEC_FMA
 #define GEMM_TILES(T) T(1, 1) T(1, 2) T(1, 3) T(2, 1) T(2, 2) T(2, 3) T(3, 1) T(3, 2) T(3, 3) T(4, 1) T(4, 2) T(4, 3)
 #else
 #define GEMM_TILES(T) T(1, 1) T(1, 2) T(2, 1) T(2, 2) T(3, 1) T(3, 2) T(4, 1) T(4, 2)
