@@ -191,11 +191,21 @@ static void prepare_step(preparation *p, uint32_t index) {
   pthread_mutex_unlock(&p->mutex);
 }
 
+/* What a file does not keep packed, since it doesn't come back out of its packing, is packed when a context binds the step first
+ * (tercel_plan_choose_tactic): a plan that was kept is ready at once. */
+static bool waits_for_use(const preparation *p, const tercel_step *step) {
+  const tercel_packer *const packer = step->kernel->packer;
+  tercel_pack_format format = {0};
+  return p->given != NULL && packer != NULL &&
+         packer->describe(packer, step->node, &p->shared->rules.target, &format, NULL) == TERCEL_OK &&
+         format.bytes > 0 && format.inputs == 0;
+}
+
 static void prepare_steps(void *arg, int64_t begin, int64_t end, int thread) {
   (void)thread;
   preparation *const p = arg;
   for (int64_t i = begin; i < end; ++i)
-    if (p->steps[i]->node->op->id != TERCEL_OP_CUSTOM) prepare_step(p, (uint32_t)i);
+    if (p->steps[i]->node->op->id != TERCEL_OP_CUSTOM && !waits_for_use(p, p->steps[i])) prepare_step(p, (uint32_t)i);
 }
 
 static void gather_step(const tercel_step *step, int depth, void *user) {

@@ -112,31 +112,44 @@ static bool supports_exact(const tercel_kernel *kernel, const tercel_node *node)
 
 /* ---- prepare ---- */
 
+/* The weights of one in channel for a panel's out channels, beside each other. */
+enum { LANES = TERCEL_GEMM_MAX_MR };
+typedef double double_lanes __attribute__((vector_size(LANES * sizeof(double))));
+typedef float float_lanes __attribute__((vector_size(LANES * sizeof(float))));
+
 /* out[6][step] = G g, of three numbers in_step apart. */
-static void transform_weights(const double *in, int in_step, double *out, int out_step) {
+static void transform_weights(const double_lanes *in, int in_step, double_lanes *out, int out_step) {
   const double p = TERCEL_WINOGRAD_P, q = TERCEL_WINOGRAD_Q, p2 = p * p, q2 = q * q;
-  const double g0 = in[0], g1 = in[in_step], g2 = in[2 * in_step];
+  const double_lanes g0 = in[0], g1 = in[in_step], g2 = in[2 * in_step];
   const double points[] = {p, q}, scales[] = {1 / (2 * p2 * (p2 - q2)), 1 / (2 * q2 * (q2 - p2))};
   out[0] = g0 / (p2 * q2);
   for (int i = 0; i < 2; ++i) {
-    const double even = g0 + points[i] * points[i] * g2, odd = points[i] * g1;
+    const double_lanes even = g0 + points[i] * points[i] * g2, odd = points[i] * g1;
     out[(1 + 2 * i) * out_step] = (even + odd) * scales[i];
     out[(2 + 2 * i) * out_step] = (even - odd) * scales[i];
   }
   out[5 * out_step] = g2;
 }
 
-/* U of one group, in panels: [panel][position][k][mr], zeros beyond m. */
-static void transform_group(const float *w, int64_t m, int64_t k, int64_t mr, float *out) {
-  memset(out, 0, (size_t)(tercel_ceil_div(m, mr) * mr * k * POSITIONS) * sizeof *out);
-  for (int64_t i = 0; i < m * k; ++i) {
-    double g[TAPS], down[18], u[POSITIONS];
-    for (int t = 0; t < TAPS; ++t) g[t] = w[i * TAPS + t];
-    for (int c = 0; c < 3; ++c) transform_weights(g + c, 3, down + c, 3);
-    for (int r = 0; r < 6; ++r) transform_weights(down + 3 * r, 1, u + 6 * r, 1);
-    float *to = out + i / k / mr * POSITIONS * k * mr + i % k * mr + i / k % mr;
-    for (int e = 0; e < POSITIONS; ++e) to[e * k * mr] = (float)u[e];
+/* U of a panel of `rows` out channels: [position][k][mr], zeros beyond them. */
+static void transform_panel(const float *w, int64_t rows, int64_t k, int64_t mr, float *out) {
+  for (int64_t c = 0; c < k; ++c) {
+    double_lanes g[TAPS] = {{0}}, down[18], u[POSITIONS];
+    for (int64_t r = 0; r < rows; ++r)
+      for (int t = 0; t < TAPS; ++t) g[t][r] = w[(r * k + c) * TAPS + t];
+    for (int x = 0; x < 3; ++x) transform_weights(g + x, 3, down + x, 3);
+    for (int y = 0; y < 6; ++y) transform_weights(down + 3 * y, 1, u + 6 * y, 1);
+    for (int e = 0; e < POSITIONS; ++e) {
+      const float_lanes rounded = __builtin_convertvector(u[e], float_lanes);
+      memcpy(out + (e * k + c) * mr, &rounded, (size_t)mr * sizeof *out);
+    }
   }
+}
+
+/* U of one group, panel after panel. */
+static void transform_group(const float *w, int64_t m, int64_t k, int64_t mr, float *out) {
+  for (int64_t i = 0; i < m; i += mr)
+    transform_panel(w + i * k * TAPS, tercel_min_i64(m - i, mr), k, mr, out + i * k * POSITIONS);
 }
 
 static tercel_status describe(const tercel_packer *p, const tercel_node *node, const tercel_target *target,
