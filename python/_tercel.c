@@ -204,6 +204,20 @@ static const char **read_texts(PyObject *list, size_t *count) {
   return texts;
 }
 
+/* What an engine file is told when it is loaded; how it is built was settled before. */
+static tercel_status load_file(engine *e, const char *path, const tercel_model_options *model_options,
+                               const tercel_engine_options *options, tercel_error *err) {
+  if (options->num_dims > 0 || options->no_optimize || options->disable_passes || options->deterministic)
+    return tercel_error_set(
+        err, TERCEL_INVALID_ARGUMENT,
+        "%s is an engine file, built already: dims, optimize, disable_passes and deterministic are for models", path);
+  const tercel_load_options load_options = {.size = sizeof load_options,
+                                            .num_threads = options->num_threads,
+                                            .max_memory = options->max_memory,
+                                            .operators = model_options->operators};
+  return tercel_engine_load(path, &load_options, &e->engine, err);
+}
+
 /* Loads and builds without the lock on Python's interpreter. */
 static tercel_status load_and_build(engine *e, const char *path, const char *folder,
                                     const tercel_model_options *model_options, const tercel_engine_options *options,
@@ -213,9 +227,13 @@ static tercel_status load_and_build(engine *e, const char *path, const char *fol
   if (e->source) PyBytes_AsStringAndSize(e->source, &data, &bytes);
   tercel_status status;
   Py_BEGIN_ALLOW_THREADS;
-  status = path ? tercel_model_load(path, model_options, &e->model, err)
-                : tercel_model_load_memory(data, (size_t)bytes, folder, model_options, &e->model, err);
-  if (status == TERCEL_OK) status = tercel_engine_build(e->model, options, &e->engine, err);
+  if (path && tercel_is_engine_file(path)) {
+    status = load_file(e, path, model_options, options, err);
+  } else {
+    status = path ? tercel_model_load(path, model_options, &e->model, err)
+                  : tercel_model_load_memory(data, (size_t)bytes, folder, model_options, &e->model, err);
+    if (status == TERCEL_OK) status = tercel_engine_build(e->model, options, &e->engine, err);
+  }
   Py_END_ALLOW_THREADS;
   return status;
 }
@@ -316,11 +334,38 @@ static PyObject *engine_outputs(PyObject *self, PyObject *unused) {
   return list_io(e, tercel_engine_num_outputs(e->engine), tercel_engine_get_output);
 }
 
+/* What the model's file says of itself; an engine file keeps that as "model.KEY". */
+static int get_metadata(const engine *e, size_t *index, const char **key, const char **value) {
+  static const char prefix[] = "model.";
+  if (e->model) return tercel_model_get_metadata(e->model, (*index)++, key, value);
+  while (tercel_engine_get_metadata(e->engine, (*index)++, key, value)) {
+    if (strncmp(*key, prefix, strlen(prefix)) != 0) continue;
+    *key += strlen(prefix);
+    return 1;
+  }
+  return 0;
+}
+
+/* save(path, source or None, strip_weights) */
+static PyObject *engine_save(PyObject *self, PyObject *args) {
+  const char *path, *source;
+  int strip_weights;
+  tercel_error err = {0};
+  tercel_status status;
+  if (!PyArg_ParseTuple(args, "szp", &path, &source, &strip_weights)) return NULL;
+  const tercel_save_options options = {.size = sizeof options, .source = source, .strip_weights = strip_weights};
+  Py_BEGIN_ALLOW_THREADS;
+  status = tercel_engine_save(((engine *)self)->engine, path, &options, &err);
+  Py_END_ALLOW_THREADS;
+  if (status != TERCEL_OK) return tercel_py_raise(&err);
+  Py_RETURN_NONE;
+}
+
 static PyObject *engine_metadata(PyObject *self, PyObject *unused) {
   (void)unused;
   PyObject *const dict = PyDict_New();
   const char *key, *value;
-  for (size_t i = 0; dict && tercel_model_get_metadata(((engine *)self)->model, i, &key, &value); i++) {
+  for (size_t i = 0; dict && get_metadata((engine *)self, &i, &key, &value);) {
     PyObject *const text = PyUnicode_DecodeUTF8(value, (Py_ssize_t)strlen(value), "replace");
     PyObject *const name = PyUnicode_DecodeUTF8(key, (Py_ssize_t)strlen(key), "replace");
     const int failed = !text || !name || PyDict_SetItem(dict, name, text) < 0;
@@ -351,10 +396,13 @@ static PyObject *engine_num_threads(PyObject *self, PyObject *unused) {
   return PyLong_FromLong(tercel_engine_num_threads(((engine *)self)->engine));
 }
 
-static PyMethodDef engine_methods[] = {
-    {"inputs", engine_inputs, METH_NOARGS, NULL},           {"outputs", engine_outputs, METH_NOARGS, NULL},
-    {"metadata", engine_metadata, METH_NOARGS, NULL},       {"print", engine_print, METH_O, NULL},
-    {"num_threads", engine_num_threads, METH_NOARGS, NULL}, {0}};
+static PyMethodDef engine_methods[] = {{"inputs", engine_inputs, METH_NOARGS, NULL},
+                                       {"outputs", engine_outputs, METH_NOARGS, NULL},
+                                       {"metadata", engine_metadata, METH_NOARGS, NULL},
+                                       {"print", engine_print, METH_O, NULL},
+                                       {"num_threads", engine_num_threads, METH_NOARGS, NULL},
+                                       {"save", engine_save, METH_VARARGS, NULL},
+                                       {0}};
 
 static PyType_Slot engine_slots[] = {{Py_tp_new, (void *)engine_new},
                                      {Py_tp_dealloc, (void *)engine_dealloc},

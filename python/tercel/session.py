@@ -41,7 +41,7 @@ class Node:
 class Session:
     """A model, optimized and planned for this machine.
 
-    model: path of a file, or its bytes (folder: where its external data may lie).
+    model: path of a file (of an engine file, too: docs/engine-file.md), or a model's bytes (folder: where its external data may lie).
     allow_external: folders that external data may lie in besides the model's own, as where a model cache keeps links.
     threads: None for as many as the process may use.
     optimize: False runs the graph as imported.  disable_passes: names of passes to leave out, see tercel.passes().
@@ -66,6 +66,7 @@ class Session:
         self._engine = _tercel.Engine(path, data, None if folder is None else os.fspath(folder), threads or 0, not optimize,
                                       passes, dict(dims or {}), max_memory, [os.fspath(name) for name in folders],
                                       operators and operators._set, deterministic)
+        self._source = path
         self._profile = profile
         self._contexts, self._idle = [], []
         self.inputs = [Node(*row) for row in self._engine.inputs()]
@@ -126,6 +127,11 @@ class Session:
             for key, value in context.memory().items():
                 total[key] = value if "activation" not in key else total.get(key, 0) + value
         return total
+
+    def save(self, path, *, strip_weights=False):
+        """Writes an engine file, which Session takes in place of the model: it is ready in milliseconds, and its weights are shared
+        by all processes.  strip_weights: leaves them out; `tercel refit` brings them back from the model."""
+        self._engine.save(os.fspath(path), self._source, strip_weights)
 
     def graph(self):
         """The optimized graph as text."""
