@@ -203,7 +203,9 @@ static void print_data(const printer *p, const tercel_tensor *t) {
   const int64_t count = tercel_tensor_num_elements(t);
   size_t bytes = 0;
   tercel_dtype_size(t->dtype, count, &bytes);
-  if (count <= MAX_INLINE || (t->dtype == TERCEL_DTYPE_STRING && p->all_data)) {
+  if (t->data == NULL && bytes > 0) { /* a kernel has packed them */
+    tercel_text_add(p->out, "hidden()");
+  } else if (count <= MAX_INLINE || (t->dtype == TERCEL_DTYPE_STRING && p->all_data)) {
     print_elements(t, count, p->out);
   } else if (t->dtype != TERCEL_DTYPE_STRING && is_uniform(t, bytes)) {
     tercel_text_add(p->out, is_zero(t) ? "zeros(" : "fill(");

@@ -112,8 +112,7 @@ static void put_attr(writer *w, const tercel_attr *attr) {
 
 /* What a file keeps of a step's packed constants: that from which they come back, bit by bit. */
 static const tercel_packed *kept_packing(const tercel_step *step) {
-  const tercel_packed *const packed = &step->state.packed;
-  return packed->data != NULL && packed->format.bytes > 0 && packed->format.inputs != 0 ? packed : NULL;
+  return tercel_step_keeps_packed(step) ? &step->state.packed : NULL;
 }
 
 /* By value: how many of its readers find it in what they packed. */

@@ -252,8 +252,8 @@ static void forget_packed(const tercel_step *step, bool keep_weights) {
     if (may_be_looked_at(value->constant)) continue;
     tercel_storage_forget(value->storage, value->constant->data, value->constant->bytes);
     const bool in_memory = value->storage != NULL && !tercel_storage_is_mapped(value->storage);
-    const bool comes_back =
-        value->constant->bytes > TERCEL_SMALL_CONSTANT && step->state.packed.format.inputs & (1u << i);
+    const bool comes_back = value->constant->bytes > TERCEL_SMALL_CONSTANT &&
+                            (step->state.packed.format.inputs & (1u << i)) && tercel_step_keeps_packed(step);
     if (in_memory && comes_back && !keep && tercel_value_num_uses(value) == 1) tercel_value_drop_data(value);
   }
 }

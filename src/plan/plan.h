@@ -91,6 +91,9 @@ void tercel_plan_destroy(tercel_plan *plan); /* NULL is fine */
  * INVALID_MODEL names one that is nowhere.  *num_repacked: given steps whose packed constants are laid out otherwise here. */
 tercel_status tercel_plan_restore(const tercel_plan *plan, const tercel_plan_options *options, uint32_t *num_repacked,
                                   tercel_error *err);
+/* Do packed constants of the step stand for the constants?  They come back out of them, and there is little padding: a file keeps one or the
+ * other. */
+bool tercel_step_keeps_packed(const tercel_step *step);
 /* Of packed constants that lie in a mapped file. */
 static inline size_t tercel_packed_mapped_bytes(const tercel_packed *packed) {
   return packed->storage != NULL && tercel_storage_is_mapped(packed->storage) ? packed->format.bytes : 0;

@@ -4,6 +4,15 @@
 
 #include "plan/plan.h"
 
+bool tercel_step_keeps_packed(const tercel_step *step) {
+  const tercel_packed *const packed = &step->state.packed;
+  size_t bytes = 0;
+  if (packed->data == NULL || packed->format.bytes == 0) return false;
+  for (uint32_t i = 0; i < step->node->num_inputs && i < 32; ++i)
+    if (packed->format.inputs & (1u << i)) bytes += step->node->inputs[i]->constant->bytes;
+  return packed->format.bytes <= bytes + bytes / 4;
+}
+
 /* A constant that is to come back. */
 typedef struct task {
   tercel_value *value;

@@ -15,12 +15,12 @@ def net(tmp_path_factory):
     """conv, relu, matmul, with weights larger than what is kept beside the graph."""
     rng = np.random.default_rng(0)
     weights = [numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
-               for name, shape in (("w", (32, 16, 3, 3)), ("m", (32 * 8 * 8, 10)))]
+               for name, shape in (("w", (32, 16, 3, 3)), ("m", (32 * 8 * 8, 96)))]
     nodes = [helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
              helper.make_node("Relu", ["c"], ["r"], name="relu"), helper.make_node("Flatten", ["r"], ["f"], name="flat"),
              helper.make_node("MatMul", ["f", "m"], ["y"], name="product")]
     graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16, 8, 8])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 10])], weights)
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 96])], weights)
     path = tmp_path_factory.mktemp("net") / "net.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
