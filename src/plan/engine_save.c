@@ -67,7 +67,8 @@ static void put_dim(writer *w, const tercel_dims *dims, tercel_dim dim) {
 static void put_dtype(writer *w, tercel_dtype dtype) { put_name(w, tercel_dtype_name(dtype)); }
 
 static void put_type(writer *w, const tercel_dims *dims, const tercel_type *type) {
-  tercel_put_number(&w->graph, (uint64_t)type->kind << 2 | type->state << 1 | type->optional_sequence);
+  tercel_put_number(&w->graph,
+                    (uint64_t)type->kind << 2 | (uint64_t)type->state << 1 | (uint64_t)type->optional_sequence);
   put_dtype(w, type->dtype);
   if (type->kind == TERCEL_TYPE_MAP) put_dtype(w, type->key);
   tercel_put_signed(&w->graph, type->shape.rank);

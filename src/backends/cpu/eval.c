@@ -84,8 +84,8 @@ static tercel_status evaluate(const tercel_node *node, const tercel_target *targ
     goto done;
   }
   TERCEL_CHECK(give_memory(node, out, outputs, storages_out, err));
-  const tercel_kernel *const kernel = tercel_kernel_choose(tercel_cpu_backend(), node, in,
-                                                           (const tercel_tensor *const *)outputs, target, NULL);
+  const tercel_kernel *const kernel =
+      tercel_kernel_choose(tercel_cpu_backend(), node, in, (const tercel_tensor *const *)outputs, target, NULL);
   if (kernel == NULL)
     TERCEL_CHECK(tercel_fail(err, TERCEL_UNSUPPORTED, "%s '%s': no kernel", node->op->name, node->name));
   TERCEL_CHECK(run_kernel(kernel, node, target, in, outputs, &arena, err));

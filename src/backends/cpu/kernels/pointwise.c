@@ -363,7 +363,8 @@ static void run_tile(frame *f, int64_t at, int64_t n) {
     lanes.dst = (void *)(uintptr_t)source(f, step->dst, at, &ignored);
     for (int i = 0; i < step->num_src; i++) {
       lanes.src[i] = source(f, step->src[i], at, &lanes.step[i]);
-      if (step->src[i].place == TERCEL_CODE_SLOT && lanes.step[i] == 0 && lanes.src[i] == lanes.dst) { /* the loop would overwrite it at its first element */
+      if (step->src[i].place == TERCEL_CODE_SLOT && lanes.step[i] == 0 &&
+          lanes.src[i] == lanes.dst) { /* the loop would overwrite it at its first element */
         memcpy(&held[i], lanes.src[i], sizeof held[i]);
         lanes.src[i] = &held[i];
       }
