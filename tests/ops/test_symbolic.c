@@ -66,6 +66,7 @@ static const char *const graphs[] = {
 
 static bool value_of(void *user, const char *symbol, int64_t *out) {
   const int64_t *values = user;
+  if (symbol[0] == '?') return false; /* a dim that nobody knows */
   *out = strcmp(symbol, "n") == 0 ? values[0] : values[1];
   return true;
 }

