@@ -121,6 +121,7 @@ static tercel_status price_in_nhwc(layouts *l, tercel_node *node, double *out, t
 static const char *why_pinned(const tercel_node *node, char buffer[TERCEL_REASON_MAX]) {
   const int rank = tercel_permuted_rank(node);
   if (node->num_inputs > TERCEL_PROGRAM_MAX_INPUTS + 3) return "it has too many inputs";
+  if (tercel_node_layout(node) == TERCEL_LAYOUT_NHWC) return "it has channels last already";
   if (rank != 3 && rank != 4) return tercel_reason(buffer, "rank %d, not 3 or 4", rank);
   return tercel_permute_obstacle(node, buffer);
 }

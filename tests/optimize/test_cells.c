@@ -21,7 +21,8 @@
 #define LSTM_REST(forget)                                                                                              \
   FN1("si", "sigmoid", "i")                                                                                            \
   FN1("sf", "sigmoid", forget)                                                                                         \
-  FN1("tg", "tanh", "g") FN1("so", "sigmoid", "o") FN2("kept", "mul", "c", "sf") FN2("new", "mul", "si", "tg")         \
+  FN1("tg", "tanh", "g")                                                                                               \
+  FN1("so", "sigmoid", "o") FN2("kept", "mul", "c", "sf") FN2("new", "mul", "si", "tg")                                \
       FN2("c1", "add", "kept", "new") FN1("tc", "tanh", "c1") FN2("h1", "mul", "so", "tc")
 
 /* torch's order i f g o becomes rnn's i o f g */
@@ -79,8 +80,8 @@ static void test_lstm_misses(void **state) {
 #define GRU_GATES                                                                                                      \
   FN2("sr", "add", "ar", "er")                                                                                         \
   FN1("r1", "sigmoid", "sr")                                                                                           \
-  FN2("sz", "add", "ez", "az") FN1("z1", "sigmoid", "sz") FN2("rn", "mul", "r1", "en") FN2("sn", "add", "an", "rn")    \
-      FN1("n1", "tanh", "sn")
+  FN2("sz", "add", "ez", "az")                                                                                         \
+  FN1("z1", "sigmoid", "sz") FN2("rn", "mul", "r1", "en") FN2("sn", "add", "an", "rn") FN1("n1", "tanh", "sn")
 #define GRU_STEP FN2("hn", "sub", "h", "n1") FN2("zhn", "mul", "hn", "z1") FN2("h1", "add", "zhn", "n1")
 
 static void test_gru(void **state) {

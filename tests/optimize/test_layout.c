@@ -91,6 +91,10 @@ static void test_stays(void **state) {
   check("graph \"g\" (%x: f32[n, 2, 4, 5, 6]) { %w: f32[2, 2, 1, 1, 1] = constant data(1, 2, 3, 4) " CONV(
             "c_9_0", "x") "return %c_9_0 }",
         "%c_9_0: f32[n, 2, 4, 5, 6] = conv(%x, %w)\nreturn %c_9_0\n", "refused c_9_0: rank 5, not 3 or 4");
+  /* has it already */
+  check("graph \"g\" (%x: f32[n, 4, 5, 2]) { " W "%c_9_0 = conv(%x, %w) {layout = \"nhwc\"} return %c_9_0 }",
+        "%c_9_0: f32[n, 4, 5, 2] = conv(%x, %w) {layout = \"nhwc\"}\nreturn %c_9_0\n",
+        "refused c_9_0: it has channels last already");
   /* an operand that can't be laid out anew */
   check("graph \"g\" (%x: f32[n, 2, 4, 5], %e: f32[2, 1, 1]) { " W
         "%c_9_0 = conv(%x, %w, _, %e) {epilogue = {2: add(%0, %1)}} return %c_9_0 }",

@@ -57,8 +57,8 @@ static void test_by_halves(void **state) {
 #define EACH                                                                                                           \
   FN2("a", "mul", "x1", "c")                                                                                           \
   FN2("b", "mul", "x2", "s")                                                                                           \
-  FN2("l", "sub", "a", "b") FN2("d", "mul", "x2", "c") FN2("e", "mul", "x1", "s")                                      \
-      FN2("r", "add", "d", "e") "%y = concat(%l, %r) {axis = 3} "
+  FN2("l", "sub", "a", "b")                                                                                            \
+  FN2("d", "mul", "x2", "c") FN2("e", "mul", "x1", "s") FN2("r", "add", "d", "e") "%y = concat(%l, %r) {axis = 3} "
   test_assert_body(
       "rotary",
       "graph \"g\" (%x: f32[n, 2, p, 4], %c: f32[1, p, 2], %s: f32[1, p, 2]) { %h: i64[2] = constant data(2, 2) "
