@@ -18,12 +18,18 @@
 #define LSTM_SUM                                                                                                       \
   LSTM_WEIGHTS "%p = matmul(%x, %w) %q = matmul(%h, %r) " FN2("s", "add", "p", "q") FN2("t", "add", "b", "s")
 #define SPLIT4 "%z: i64[4] = constant data(1, 1, 1, 1) %i, %f, %g, %o = split(%t, %z) {axis = 1} "
+/* clang-format off */
 #define LSTM_REST(forget)                                                                                              \
   FN1("si", "sigmoid", "i")                                                                                            \
   FN1("sf", "sigmoid", forget)                                                                                         \
   FN1("tg", "tanh", "g")                                                                                               \
-  FN1("so", "sigmoid", "o") FN2("kept", "mul", "c", "sf") FN2("new", "mul", "si", "tg")                                \
-      FN2("c1", "add", "kept", "new") FN1("tc", "tanh", "c1") FN2("h1", "mul", "so", "tc")
+  FN1("so", "sigmoid", "o")                                                                                            \
+  FN2("kept", "mul", "c", "sf")                                                                                        \
+  FN2("new", "mul", "si", "tg")                                                                                        \
+  FN2("c1", "add", "kept", "new")                                                                                      \
+  FN1("tc", "tanh", "c1")                                                                                              \
+  FN2("h1", "mul", "so", "tc")
+/* clang-format on */
 
 /* torch's order i f g o becomes rnn's i o f g */
 static void check_lstm(const char *text, const char *w, const char *r, const char *b) {

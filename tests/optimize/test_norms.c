@@ -21,13 +21,23 @@ static void assert_holds(const char *passes, const char *text, const char *want)
 }
 
 /* flax: sums without dims, variance as the mean of squares less the square of the mean, not below 0, the scale multiplied into the inverse. */
+/* clang-format off */
 #define JAX_MOMENTS                                                                                                    \
   NUMBER("k", "0.25")                                                                                                  \
   NUMBER("e", "0.5")                                                                                                   \
-  SUM("s", "x", "1") FN2("q", "mul", "x", "x") SUM("t", "q", "1") FN2("m", "mul", "s", "k") FN2(                       \
-      "n2", "mul", "t", "k") FN2("mm", "mul", "m", "m") FN2("v", "sub", "n2", "mm")                                    \
-      FN1("p", "relu", "v") "%to: i64[2] = constant data(-1, 1) %mk = reshape(%m, %to) %pk = reshape(%p, %to) " FN2(   \
-          "pe", "add", "pk", "e") FN1("r", "rsqrt", "pe") FN2("d", "sub", "x", "mk")
+  SUM("s", "x", "1")                                                                                                   \
+  FN2("q", "mul", "x", "x")                                                                                            \
+  SUM("t", "q", "1")                                                                                                   \
+  FN2("m", "mul", "s", "k")                                                                                            \
+  FN2("n2", "mul", "t", "k")                                                                                           \
+  FN2("mm", "mul", "m", "m")                                                                                           \
+  FN2("v", "sub", "n2", "mm")                                                                                          \
+  FN1("p", "relu", "v")                                                                                                \
+  "%to: i64[2] = constant data(-1, 1) %mk = reshape(%m, %to) %pk = reshape(%p, %to) "                                  \
+  FN2("pe", "add", "pk", "e")                                                                                          \
+  FN1("r", "rsqrt", "pe")                                                                                              \
+  FN2("d", "sub", "x", "mk")
+/* clang-format on */
 #define JAX(rest)                                                                                                      \
   "graph \"g\" (%x: f32[n, 4]) { %g: f32[1, 4] = constant data(1, 2, 3, 4) %b: f32[1, 4] = constant data(4, 3, 2, "    \
   "1) " JAX_MOMENTS rest " }"
@@ -62,11 +72,17 @@ static void test_tensorflow(void **state) {
                "layer_norm(%x, %g, %b) {axis = 1, epsilon = 0.5}");
 }
 
+/* clang-format off */
 #define NORM_OVER(axes)                                                                                                \
   NUMBER("e", "0.5")                                                                                                   \
   MEAN("m", "x", axes)                                                                                                 \
-  FN2("d", "sub", "x", "m") FN2("q", "mul", "d", "d") MEAN("v", "q", axes) FN2("ve", "add", "v", "e")                  \
-      FN1("r", "sqrt", "ve") FN2("z", "div", "d", "r")
+  FN2("d", "sub", "x", "m")                                                                                            \
+  FN2("q", "mul", "d", "d")                                                                                            \
+  MEAN("v", "q", axes)                                                                                                 \
+  FN2("ve", "add", "v", "e")                                                                                           \
+  FN1("r", "sqrt", "ve")                                                                                               \
+  FN2("z", "div", "d", "r")
+/* clang-format on */
 
 /* Channels of a picture: a layer norm of the transposed, as ConvNeXt has it. */
 static void test_inner_axis(void **state) {

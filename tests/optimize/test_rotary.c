@@ -54,11 +54,16 @@ static void test_halves(void **state) {
 /* Each half by itself, tables of half a head's size. */
 static void test_by_halves(void **state) {
   (void)state;
+/* clang-format off */
 #define EACH                                                                                                           \
   FN2("a", "mul", "x1", "c")                                                                                           \
   FN2("b", "mul", "x2", "s")                                                                                           \
   FN2("l", "sub", "a", "b")                                                                                            \
-  FN2("d", "mul", "x2", "c") FN2("e", "mul", "x1", "s") FN2("r", "add", "d", "e") "%y = concat(%l, %r) {axis = 3} "
+  FN2("d", "mul", "x2", "c")                                                                                           \
+  FN2("e", "mul", "x1", "s")                                                                                           \
+  FN2("r", "add", "d", "e")                                                                                            \
+  "%y = concat(%l, %r) {axis = 3} "
+  /* clang-format on */
   test_assert_body(
       "rotary",
       "graph \"g\" (%x: f32[n, 2, p, 4], %c: f32[1, p, 2], %s: f32[1, p, 2]) { %h: i64[2] = constant data(2, 2) "
