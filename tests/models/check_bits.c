@@ -1,6 +1,5 @@
 /* See check.h: one network in deterministic mode, again and again; every run is compared with the first, bit by bit. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "models/check.h"
@@ -13,10 +12,11 @@ enum { BATCH = 8, MAX_OUTPUTS = 64, MAX_THREADS = 3 };
 typedef struct answers {
   size_t count;
   tercel_view views[MAX_OUTPUTS];
+  tercel_arena memory;
 } answers;
 
 static void free_answers(answers *a) {
-  for (size_t i = 0; i < a->count; ++i) free(a->views[i].data);
+  tercel_arena_deinit(&a->memory);
   a->count = 0;
 }
 
@@ -73,10 +73,8 @@ static answers run(tercel_engine *engine, const inputs *in) {
   for (; out.count < tercel_engine_num_outputs(engine) && out.count < MAX_OUTPUTS; ++out.count) {
     tercel_view *const view = &out.views[out.count];
     assert_ok(tercel_context_get_output(context, out.count, view, &err), &err);
-    void *const copy = malloc(view->bytes + 1);
-    assert_non_null(copy);
-    if (view->bytes > 0) memcpy(copy, view->data, view->bytes);
-    view->data = copy;
+    view->data = tercel_arena_copy(&out.memory, view->data, view->bytes);
+    assert_true(view->data != NULL || view->bytes == 0);
   }
   tercel_context_destroy(context);
   return out;
