@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   engine_repair(copy, size);
   const tercel_load_options options = {.size = sizeof options, .num_threads = 1};
   if (tercel_engine_load_memory(copy, size, &options, &engine, &err) == TERCEL_OK) tercel_fuzz_run_engine(engine);
+  tercel_engine_destroy(engine); /* NULL is fine */
   tercel_free(copy);
   return 0;
 }

@@ -165,15 +165,15 @@ typedef struct window {
   float count;
 } window;
 
-VEC_INLINE void pool_channels(const window *w, int64_t c, int64_t n, const bool sum, const bool whole) {
+VEC_INLINE void pool_channels(const window w, int64_t c, int64_t n, const bool sum, const bool whole) {
   vf acc = sum ? vf_zero() : vf_set(-INFINITY);
-  for (int64_t ky = w->y.begin; ky < w->y.end; ++ky)
-    for (int64_t kx = w->x.begin; kx < w->x.end; ++kx)
-      acc = combine(acc, load(w->in + ky * w->y_step + kx * w->x_step + c, n, whole), sum);
-  store(w->out + c, sum ? acc / vf_set(w->count) : acc, n, whole);
+  for (int64_t ky = w.y.begin; ky < w.y.end; ++ky)
+    for (int64_t kx = w.x.begin; kx < w.x.end; ++kx)
+      acc = combine(acc, load(w.in + ky * w.y_step + kx * w.x_step + c, n, whole), sum);
+  store(w.out + c, sum ? acc / vf_set(w.count) : acc, n, whole);
 }
 
-VEC_INLINE void pool_window(const window *w, int64_t channels, const bool sum) {
+VEC_INLINE void pool_window(const window w, int64_t channels, const bool sum) {
   int64_t c = 0;
   for (; c + TERCEL_VEC <= channels; c += TERCEL_VEC) pool_channels(w, c, TERCEL_VEC, sum, true);
   if (c < channels) pool_channels(w, c, channels - c, sum, false);
@@ -189,7 +189,7 @@ VEC_INLINE void pool(const tercel_channels_view *v, const float *in, const float
       w.x = clip(&v->x, x);
       w.in = in + w.y.first * row_floats + w.x.first * channels;
       if (sum) w.count = row_counts[y] * column_counts[x];
-      pool_window(&w, channels, sum);
+      pool_window(w, channels, sum);
     }
   }
 }
