@@ -198,22 +198,27 @@ static bool is_ramp(const tercel_tensor *t, int64_t count) {
   return true;
 }
 
+/* Numbers that have bits of their own, one after the other. */
+static bool is_plain(const tercel_tensor *t) {
+  return tercel_dtype_bits(t->dtype) > 0 && t->dtype != TERCEL_DTYPE_STRING;
+}
+
 static void print_data(const printer *p, const tercel_tensor *t) {
   enum { MAX_INLINE = 16 };
   const int64_t count = tercel_tensor_num_elements(t);
+  const bool is_text = t->dtype == TERCEL_DTYPE_STRING;
   size_t bytes = 0;
   tercel_dtype_size(t->dtype, count, &bytes);
-  if (t->data == NULL && bytes > 0) { /* a kernel has packed them */
-    tercel_text_add(p->out, "hidden()");
-  } else if (count <= MAX_INLINE || (t->dtype == TERCEL_DTYPE_STRING && p->all_data)) {
+  const bool packed = t->data == NULL && bytes > 0; /* by a kernel */
+  if (!packed && (is_plain(t) || is_text) && (count <= MAX_INLINE || (is_text && p->all_data))) {
     print_elements(t, count, p->out);
-  } else if (t->dtype != TERCEL_DTYPE_STRING && is_uniform(t, bytes)) {
+  } else if (!packed && is_plain(t) && is_uniform(t, bytes)) {
     tercel_text_add(p->out, is_zero(t) ? "zeros(" : "fill(");
     if (!is_zero(t)) print_element(t, 0, p->out);
     tercel_text_add(p->out, ")");
-  } else if (t->dtype != TERCEL_DTYPE_STRING && is_ramp(t, count)) {
+  } else if (!packed && is_plain(t) && is_ramp(t, count)) {
     tercel_text_add(p->out, "ramp()");
-  } else if (p->all_data) {
+  } else if (!packed && !is_text && p->all_data) {
     print_hex(t, bytes, p->out);
   } else {
     tercel_text_add(p->out, "hidden()");

@@ -90,6 +90,7 @@ static void test_data(void **state) {
              "  %m: i4[17] = constant hex(101010101010101001)\n"
              "  %n: f32[0, 3] = constant data()\n"
              "  %o: i64[1] = constant data(-9223372036854775808)\n"
+             "  %p: q4_0[1, 32] = constant hex(003c0102030405060708090a0b0c0d0e0f10)\n"
              "  return\n"
              "}\n");
 }
