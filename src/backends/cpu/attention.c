@@ -226,6 +226,13 @@ static int64_t choose_tile_rows(const job *j) {
   return j->deterministic || items < MIN_ITEMS ? HALF_TILE : TILE_ROWS;
 }
 
+/* All weights are 0, which values that are infinite or no numbers still make NaN. */
+static void mix_nothing(const tercel_attention_geometry *g, const float *v, float *y) {
+  memset(y, 0, (size_t)g->value_size * sizeof *y);
+  for (int64_t key = 0; key < g->keys; ++key)
+    for (int64_t d = 0; d < g->value_size; ++d) y[d] += 0 * v[key * g->v.row + d];
+}
+
 static void run_item(const job *j, int64_t index, int thread) {
   const tercel_attention_geometry *g = &j->g;
   const item t = begin_item(j, index, thread);
@@ -247,8 +254,8 @@ static void run_item(const job *j, int64_t index, int thread) {
   const float of_unseen = g->unseen == TERCEL_UNSEEN_NAN && g->keys > 0 ? NAN : 0;
   for (int64_t r = 0; r < t.count; ++r) {
     const float share = t.sums[r] == 0 ? of_unseen : 1 / t.sums[r];
-    if (g->unseen == TERCEL_UNSEEN_CLEAR && isnan(share))
-      memset(j->o.y + place_of(&t, &g->y, r), 0, (size_t)g->value_size * sizeof(float));
+    if (g->unseen == TERCEL_UNSEEN_CLEAR && (isnan(share) || t.sums[r] == 0))
+      mix_nothing(g, v, j->o.y + place_of(&t, &g->y, r));
     else
       j->kernels->scale(t.out + r * g->value_size, g->value_size, share, j->o.y + place_of(&t, &g->y, r));
   }
