@@ -54,10 +54,15 @@ static tercel_status get_ops(reader *r, tercel_operators *operators, tercel_erro
   r->num_ops = tercel_get_count(&r->in);
   r->ops = tercel_zalloc_array((size_t)r->num_ops + 1, sizeof *r->ops);
   if (r->ops == NULL) return tercel_fail_memory(err, r->num_ops * sizeof *r->ops, "an engine's operators");
-  for (uint32_t i = 0; i < r->num_ops && !r->in.failed; ++i) TERCEL_CHECK(get_op(r, operators, &r->ops[i], &missing));
+  bool all_here = true;
+  for (uint32_t i = 0; i < r->num_ops && !r->in.failed; ++i) {
+    TERCEL_CHECK(get_op(r, operators, &r->ops[i], &missing));
+    all_here &= r->ops[i] != NULL;
+  }
   TERCEL_CHECK(check(r, err));
-  if (missing.length > 0)
-    status = tercel_fail(err, TERCEL_UNSUPPORTED, "the engine needs operators that are not here: %s", missing.data);
+  if (!all_here)
+    status = tercel_fail(err, TERCEL_UNSUPPORTED, "the engine needs operators that are not here: %s",
+                         missing.data != NULL && missing.length > 0 ? missing.data : "one without a name");
 done:
   tercel_text_deinit(&missing);
   return status;
