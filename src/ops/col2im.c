@@ -195,13 +195,6 @@ const tercel_op tercel_op_col2im = {
 
 /* ---- max_unpool ---------------------------------------------------------------------------------------------------- */
 
-static tercel_status get_kernel(const tercel_node *node, int rank, const int64_t **out, tercel_error *err) {
-  size_t count = 0;
-  *out = tercel_node_ints(node, "kernel", &count);
-  if (*out != NULL && rank >= 3 && count == (size_t)rank - 2) return TERCEL_OK;
-  return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "a kernel of %zu dims for an input of rank %d", count, rank);
-}
-
 /* A larger result may be asked for: then the elements stand in its first corner. */
 static tercel_status infer_asked_shape(tercel_infer *infer, tercel_shape *out, tercel_error *err) {
   int64_t count = 0, number;
@@ -227,7 +220,7 @@ static tercel_status infer_max_unpool(tercel_infer *infer, tercel_error *err) {
   TERCEL_TRY(tercel_infer_check_indices(infer, 1, err));
   if (x->shape.rank < 0) return TERCEL_OK;
   const int64_t *kernel;
-  TERCEL_TRY(get_kernel(infer->node, x->shape.rank, &kernel, err));
+  TERCEL_TRY(tercel_window_kernel(infer->node, x->shape.rank - 2, &kernel, err));
   bool same = indices->shape.rank < 0 || indices->shape.rank == x->shape.rank;
   for (int d = 0; same && d < indices->shape.rank; ++d) {
     const tercel_dim a = x->shape.dims[d], b = indices->shape.dims[d];
@@ -249,7 +242,7 @@ static tercel_status eval_max_unpool(tercel_eval *eval, tercel_error *err) {
   const int64_t *kernel;
   tercel_window windows[TERCEL_MAX_SPATIAL];
   int64_t dims[TERCEL_MAX_RANK], strides[TERCEL_MAX_RANK], total;
-  TERCEL_TRY(get_kernel(eval->node, x->rank, &kernel, err));
+  TERCEL_TRY(tercel_window_kernel(eval->node, x->rank - 2, &kernel, err));
   TERCEL_TRY(tercel_conv_transpose_windows(eval->node, x->rank - 2, x->dims + 2, kernel, windows, err));
   memcpy(dims, x->dims, sizeof dims);
   for (int d = 2; d < x->rank; ++d) dims[d] = windows[d - 2].output;

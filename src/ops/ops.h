@@ -62,6 +62,8 @@ typedef struct tercel_window {
   int64_t kernel, stride, dilation, pad_begin, pad_end, input, output;
 } tercel_window;
 enum { TERCEL_MAX_SPATIAL = TERCEL_MAX_RANK - 2 };
+/* The attribute "kernel" of a pool: one positive number a spatial dim; INVALID_MODEL otherwise. */
+tercel_status tercel_window_kernel(const tercel_node *node, int spatial, const int64_t **out, tercel_error *err);
 /* Windows of a conv or pool node for numbers: in_dims and kernel_dims have `spatial` entries.  (Transposed: tercel_conv_transpose_windows.) */
 tercel_status tercel_windows(const tercel_node *node, int spatial, const int64_t *in_dims, const int64_t *kernel_dims,
                              tercel_window *out, tercel_error *err);

@@ -6,19 +6,6 @@
 typedef enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP } pool_kind;
 static const char *const kinds[] = {"max", "average", "lp", NULL};
 
-static tercel_status get_kernel(const tercel_node *node, int spatial, const int64_t **out, tercel_error *err) {
-  size_t count = 0;
-  *out = tercel_node_ints(node, "kernel", &count);
-  if (*out == NULL || count != (size_t)spatial)
-    return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "kernel of %zu dims for an input of %d spatial dims",
-                            count, spatial);
-  for (int i = 0; i < spatial; ++i)
-    if ((*out)[i] < 1)
-      return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "kernel[%d] is %lld, want 1 or more", i,
-                              (long long)(*out)[i]);
-  return TERCEL_OK;
-}
-
 static tercel_status infer_pool(tercel_infer *infer, tercel_error *err) {
   const tercel_type *x = &infer->in[0]->type;
   const tercel_node *node = infer->node;
@@ -41,7 +28,7 @@ static tercel_status infer_pool(tercel_infer *infer, tercel_error *err) {
                             x->shape.rank);
   const int64_t *kernel;
   const int first = tercel_first_spatial_dim(tercel_node_layout(node));
-  TERCEL_TRY(get_kernel(node, x->shape.rank - 2, &kernel, err));
+  TERCEL_TRY(tercel_window_kernel(node, x->shape.rank - 2, &kernel, err));
   tercel_shape out = x->shape;
   TERCEL_TRY(tercel_infer_windows(infer, out.rank - 2, x->shape.dims + first, kernel, out.dims + first, err));
   for (size_t i = 0; i < infer->num_outputs; ++i) infer->out[i].type.shape = out;
@@ -151,7 +138,7 @@ static tercel_status eval_pool(tercel_eval *eval, tercel_error *err) {
   tercel_window geometry[TERCEL_MAX_SPATIAL];
   int kind;
   TERCEL_TRY(tercel_node_choice(eval->node, "kind", kinds, &kind, err));
-  TERCEL_TRY(get_kernel(eval->node, spatial, &kernel, err));
+  TERCEL_TRY(tercel_window_kernel(eval->node, spatial, &kernel, err));
   const tercel_layout layout = tercel_node_layout(eval->node);
   const int first = tercel_first_spatial_dim(layout), channel_dim = tercel_channel_dim(layout, x->rank);
   TERCEL_TRY(tercel_windows(eval->node, spatial, x->dims + first, kernel, geometry, err));

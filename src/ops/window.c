@@ -161,6 +161,19 @@ static tercel_status make_transposed_window(const tercel_node *node, int spatial
   return TERCEL_OK;
 }
 
+tercel_status tercel_window_kernel(const tercel_node *node, int spatial, const int64_t **out, tercel_error *err) {
+  size_t count = 0;
+  *out = tercel_node_ints(node, "kernel", &count);
+  if (*out == NULL || count != (size_t)spatial)
+    return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "kernel of %zu dims for an input of %d spatial dims",
+                            count, spatial);
+  for (int i = 0; i < spatial; ++i)
+    if ((*out)[i] < 1)
+      return tercel_node_fail(node, err, TERCEL_INVALID_MODEL, "kernel[%d] is %lld, want 1 or more", i,
+                              (long long)(*out)[i]);
+  return TERCEL_OK;
+}
+
 tercel_status tercel_windows(const tercel_node *node, int spatial, const int64_t *in_dims, const int64_t *kernel_dims,
                              tercel_window *out, tercel_error *err) {
   sliding s = {0};

@@ -24,7 +24,7 @@ static bool start_part(tercel_value *x, part *out) {
 }
 
 static int64_t clamp_place(int64_t place, int64_t size) {
-  if (place < 0) place += place < -size ? -place : size;
+  if (place < 0) place = place < -size ? 0 : place + size;
   return place < size ? place : size;
 }
 

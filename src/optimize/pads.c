@@ -24,6 +24,9 @@ typedef struct padded {
 
 /* ---- from the pad down to the window ------------------------------------------------------------------------------- */
 
+/* No tensor has more of it; sums of two can't overflow. */
+static bool is_sensible(int64_t pad) { return pad >= 0 && pad <= INT32_MAX; }
+
 static bool read_pads(const tercel_node *pad, padded *out) {
   int64_t pads[2 * TERCEL_MAX_RANK], axes[TERCEL_MAX_RANK];
   size_t count, num_axes;
@@ -38,7 +41,7 @@ static bool read_pads(const tercel_node *pad, padded *out) {
   if (count != 2 * num_axes) return false;
   for (size_t i = 0; i < num_axes; i++) {
     const int64_t d = axes[i] < 0 ? axes[i] + out->rank : axes[i];
-    if (d < 0 || d >= out->rank || pads[i] < 0 || pads[num_axes + i] < 0) return false;
+    if (d < 0 || d >= out->rank || !is_sensible(pads[i]) || !is_sensible(pads[num_axes + i])) return false;
     out->begin[d] = pads[i];
     out->end[d] = pads[num_axes + i];
   }
@@ -166,6 +169,14 @@ static bool pads_itself(const tercel_node *window) {
   return automatic && *automatic && strcmp(automatic, "valid") != 0;
 }
 
+static bool has_sensible_pads(const tercel_node *window) {
+  size_t count;
+  const int64_t *const pads = tercel_node_ints(window, "pads", &count);
+  for (size_t i = 0; i < count; i++)
+    if (!is_sensible(pads[i])) return false;
+  return true;
+}
+
 /* The window's own pads and those of the pad; all begins, then all ends. */
 static size_t add_pads(const tercel_node *window, const padded *p, int64_t out[2 * TERCEL_MAX_RANK]) {
   size_t count = 0;
@@ -217,6 +228,8 @@ static tercel_status apply_conv(tercel_pass_context *context, const char *name, 
     why = tercel_reason(buffer, "'%.100s' pads with %.9g, not with 0", p.pad->name, value);
   else if (!why && pads_itself(node))
     why = tercel_reason(buffer, "its own pads are '%.20s'", tercel_node_string(node, "auto_pad"));
+  else if (!why && !has_sensible_pads(node))
+    why = "its own pads are beyond all sizes";
   else if (!why && !can_rebuild(&p))
     why = "several dims of a view between them are not known";
   if (why) return tercel_refused(context, name, node, err, "%s", why);
@@ -288,6 +301,7 @@ static tercel_status apply_pool(tercel_pass_context *context, const char *name, 
   if (!why && tercel_node_int(node, "ceil_mode")) why = "it rounds up how many windows there are";
   if (!why && pads_itself(node))
     why = tercel_reason(buffer, "its own pads are '%.20s'", tercel_node_string(node, "auto_pad"));
+  if (!why && !has_sensible_pads(node)) why = "its own pads are beyond all sizes";
   if (!why && !can_rebuild(&p)) why = "several dims of a view between them are not known";
   if (!why) why = is_average ? obstacle_to_average(node, &p, buffer) : obstacle_to_max(node, &p, buffer);
   if (why) return tercel_refused(context, name, node, err, "%s", why);
